@@ -1,0 +1,83 @@
+"""A checkpoint store for agents and workflows: compare-and-swap on an append-only log, with its history in DuckDB."""
+
+import projections
+
+if getattr(projections, "FLOOR", None) != "eventlog-checkpoints":
+    raise ImportError(f"another package named 'projections' hides the one that eventlog is installed with: {projections.__file__}")
+
+from eventlog.aio import AsyncCheckpointStore
+from eventlog.catalog import CheckpointSummary, Page
+from eventlog.checkpoint import Checkpoint, Receipt
+from eventlog.errors import (
+    Busy,
+    CheckpointError,
+    ConfigurationError,
+    Conflict,
+    Corrupted,
+    Deleted,
+    ErrorKind,
+    EventIdReused,
+    HistoryRemoved,
+    InvalidPayload,
+    InvalidRequest,
+    NotAStore,
+    NotFound,
+    OutcomeUnknown,
+    Overloaded,
+    Quarantined,
+    Retry,
+    SchemaMismatch,
+    StorageError,
+    StoreClosed,
+    TooLarge,
+    Unavailable,
+)
+from eventlog.event import EventType
+from eventlog.ids import CheckpointId, EventId, RunId
+from eventlog.opening import create_store, open_async_store, open_store
+from eventlog.position import Position
+from eventlog.revision import Gap, Revision
+from eventlog.store import CheckpointStore
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "AsyncCheckpointStore",
+    "Busy",
+    "Checkpoint",
+    "CheckpointError",
+    "CheckpointId",
+    "CheckpointStore",
+    "CheckpointSummary",
+    "ConfigurationError",
+    "Conflict",
+    "Corrupted",
+    "Deleted",
+    "ErrorKind",
+    "EventId",
+    "EventIdReused",
+    "EventType",
+    "Gap",
+    "HistoryRemoved",
+    "InvalidPayload",
+    "InvalidRequest",
+    "NotAStore",
+    "NotFound",
+    "OutcomeUnknown",
+    "Overloaded",
+    "Page",
+    "Position",
+    "Quarantined",
+    "Receipt",
+    "Retry",
+    "Revision",
+    "RunId",
+    "SchemaMismatch",
+    "StorageError",
+    "StoreClosed",
+    "TooLarge",
+    "Unavailable",
+    "create_store",
+    "open_async_store",
+    "open_store",
+]

@@ -1,0 +1,233 @@
+"""The same store for asyncio: the same names, the same promises.
+
+Callers on one event loop are batched on the loop: what is proposed in one iteration is committed together, without a hand-over to
+a thread unless the log would make the loop wait.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from types import TracebackType
+from typing import Self, TypeVar
+from uuid import UUID
+
+from eventlog.catalog import Catalog, Page
+from eventlog.checkpoint import Checkpoint, Receipt
+from eventlog.errors import CheckpointError, InvalidRequest
+from eventlog.event import EventType
+from eventlog.ids import CheckpointId, EventId
+from eventlog.log import Outcome
+from eventlog.position import Position
+from eventlog.revision import Gap, Revision
+from eventlog.rules import Proposal
+from eventlog.store import CheckpointStore
+
+Item = TypeVar("Item")
+_PAGE = 200
+
+
+class AsyncCheckpointStore:
+    """A `CheckpointStore` for one event loop. Made by `open_async_store`; see `CheckpointStore` for what each call does."""
+
+    def __init__(self, store: CheckpointStore) -> None:
+        self._store = store
+        self._log = store._log
+        self._waiting: list[tuple[Proposal, asyncio.Future[Outcome]]] = []
+        self._flushing = False
+        self._timeout = store.timeout
+
+    # -- writing --------------------------------------------------------------------------------------------------
+
+    async def compare_and_swap(self, checkpoint: Checkpoint, expected: int | None, *, timeout: float | None = None) -> Receipt:
+        """See `CheckpointStore.compare_and_swap`."""
+        return _receipt(await self._append(self._store._propose(checkpoint, expected), timeout))
+
+    async def compare_and_swap_many(
+        self, revisions: Iterable[tuple[Checkpoint, int | None]], *, timeout: float | None = None
+    ) -> list[Receipt | CheckpointError]:
+        """See `CheckpointStore.compare_and_swap_many`."""
+        pending: list[asyncio.Future[Outcome] | CheckpointError] = []
+        for checkpoint, expected in revisions:
+            try:
+                pending.append(self._append(self._store._propose(checkpoint, expected), timeout))
+            except CheckpointError as error:
+                pending.append(error)
+        if not pending:
+            raise InvalidRequest("revisions", "is empty")
+        return [each if isinstance(each, CheckpointError) else await each for each in pending]
+
+    async def delete(
+        self, checkpoint_id: CheckpointId | UUID | str, expected: int, *, event_id: EventId | UUID | str | None = None, timeout: float | None = None
+    ) -> Receipt:
+        """See `CheckpointStore.delete`."""
+        return await asyncio.to_thread(self._store.delete, checkpoint_id, expected, event_id=event_id, timeout=timeout)
+
+    async def import_revision(self, checkpoint: Checkpoint, *, timeout: float | None = None) -> Receipt:
+        """See `CheckpointStore.import_revision`."""
+        return _receipt(await self._append(self._store._propose(checkpoint, None, EventType.IMPORTED), timeout))
+
+    async def resolve(self, event: EventId | UUID | str | Checkpoint, *, timeout: float | None = None) -> Receipt | None:
+        """See `CheckpointStore.resolve`."""
+        return await asyncio.to_thread(self._store.resolve, event, timeout=timeout)
+
+    # -- reading --------------------------------------------------------------------------------------------------
+
+    async def load(
+        self,
+        checkpoint_id: CheckpointId | UUID | str,
+        *,
+        revision: int | None = None,
+        at: Position | datetime | None = None,
+        at_least: Position | None = None,
+    ) -> Checkpoint:
+        """See `CheckpointStore.load`."""
+        if self._log.reads_wait:
+            return await asyncio.to_thread(self._store.load, checkpoint_id, revision=revision, at=at, at_least=at_least)
+        return self._store.load(checkpoint_id, revision=revision, at=at, at_least=at_least)
+
+    async def load_revision(
+        self, checkpoint_id: CheckpointId | UUID | str, *, revision: int | None = None, at: Position | datetime | None = None
+    ) -> Revision:
+        """See `CheckpointStore.load_revision`."""
+        return await asyncio.to_thread(self._store.load_revision, checkpoint_id, revision=revision, at=at)
+
+    async def history(
+        self, checkpoint_id: CheckpointId | UUID | str, *, after: int = -1, at: Position | datetime | None = None, limit: int | None = None
+    ) -> AsyncIterator[Revision | Gap]:
+        """See `CheckpointStore.history`."""
+        iterator = await asyncio.to_thread(self._store.history, checkpoint_id, after=after, at=at, limit=limit)
+        while items := await asyncio.to_thread(_take, iterator, _PAGE):
+            for item in items:
+                yield item
+
+    async def list(
+        self,
+        *,
+        tenant: str | None = None,
+        kind: str | None = None,
+        phase: str | None = None,
+        labels: Mapping[str, str] | None = None,
+        run_id: UUID | str | None = None,
+        older_than: datetime | None = None,
+        newer_than: datetime | None = None,
+        include_deleted: bool = False,
+        at: Position | datetime | None = None,
+        after: str | None = None,
+        limit: int = 100,
+    ) -> Page:
+        """See `CheckpointStore.list`."""
+        return await asyncio.to_thread(
+            self._store.list,
+            tenant=tenant,
+            kind=kind,
+            phase=phase,
+            labels=labels,
+            run_id=run_id,
+            older_than=older_than,
+            newer_than=newer_than,
+            include_deleted=include_deleted,
+            at=at,
+            after=after,
+            limit=limit,
+        )
+
+    async def subscribe(self, after: Position, *, idle_timeout: float | None = None) -> AsyncIterator[Revision]:
+        """See `CheckpointStore.subscribe`."""
+        iterator = self._store.subscribe(after, idle_timeout=idle_timeout)
+        while item := await asyncio.to_thread(next, iterator, None):
+            yield item
+
+    async def position(self) -> Position:
+        """See `CheckpointStore.position`."""
+        return await asyncio.to_thread(self._store.position)
+
+    async def position_at(self, moment: datetime) -> Position:
+        """See `CheckpointStore.position_at`."""
+        return await asyncio.to_thread(self._store.position_at, moment)
+
+    @property
+    def catalog(self) -> Catalog:
+        """See `CheckpointStore.catalog`; its calls wait, so use `asyncio.to_thread`."""
+        return self._store.catalog
+
+    # -- life -----------------------------------------------------------------------------------------------------
+
+    async def close(self) -> None:
+        """See `CheckpointStore.close`."""
+        await asyncio.to_thread(self._store.close)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        await self.close()
+
+    # -- inside ---------------------------------------------------------------------------------------------------
+
+    def _append(self, proposal: Proposal, timeout: float | None) -> asyncio.Future[Outcome]:
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Outcome] = loop.create_future()
+        self._waiting.append((proposal, future))
+        if timeout is not None:
+            self._timeout = timeout
+        if not self._flushing:
+            self._flushing = True
+            loop.call_soon(self._flush, loop)
+        return future
+
+    def _flush(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Hands over what has been proposed since the last time; while the log keeps a thread waiting, more may gather."""
+        waiting, self._waiting = self._waiting, []
+        proposals = [proposal for proposal, _ in waiting]
+        timeout, self._timeout = self._timeout, self._store.timeout
+
+        def answered(outcomes: Sequence[Outcome]) -> None:
+            loop.call_soon_threadsafe(_answer, waiting, outcomes)
+
+        try:
+            at_once = self._log.append_at_once(proposals)
+            if at_once is not None:
+                _answer(waiting, at_once)
+            elif not self._log.append_later(proposals, timeout=timeout, done=answered):
+                in_thread = loop.create_task(asyncio.to_thread(self._log.append, proposals, timeout=timeout))
+                in_thread.add_done_callback(lambda task: self._flushed(loop, waiting, task))
+                return
+        except CheckpointError as error:
+            _answer(waiting, [error] * len(waiting))
+        self._next_flush(loop)
+
+    def _flushed(
+        self, loop: asyncio.AbstractEventLoop, waiting: Sequence[tuple[Proposal, asyncio.Future[Outcome]]], task: asyncio.Task[Sequence[Outcome]]
+    ) -> None:
+        failure = task.exception()
+        if failure is None:
+            _answer(waiting, task.result())
+        else:
+            for _, future in waiting:
+                if not future.done():
+                    future.set_exception(failure)
+        self._next_flush(loop)
+
+    def _next_flush(self, loop: asyncio.AbstractEventLoop) -> None:
+        if self._waiting:
+            loop.call_soon(self._flush, loop)
+        else:
+            self._flushing = False
+
+
+def _answer(waiting: Sequence[tuple[Proposal, asyncio.Future[Outcome]]], outcomes: Sequence[Outcome]) -> None:
+    for (_, future), outcome in zip(waiting, outcomes, strict=True):
+        if not future.done():  # its caller may have been cancelled
+            future.set_result(outcome)
+
+
+def _receipt(outcome: Outcome) -> Receipt:
+    if isinstance(outcome, CheckpointError):
+        raise outcome
+    return outcome
+
+
+def _take(iterator: Iterator[Item], count: int) -> list[Item]:
+    return [item for _, item in zip(range(count), iterator, strict=False)]

@@ -1,0 +1,126 @@
+"""Questions that the projection answers: lists, gaps, reports, SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple, Protocol
+from uuid import UUID
+
+from eventlog.checkpoint import from_millis
+from eventlog.errors import InvalidRequest
+from eventlog.ids import CheckpointId, EventId, RunId
+from eventlog.position import Position
+from eventlog.projector import translated
+from eventlog.revision import Gap
+from projections import heads, history, reports
+from projections.engine import Projection
+from projections.select_only import Table
+
+
+class CheckpointSummary(NamedTuple):
+    """A checkpoint in a list: everything about its latest revision but the payload."""
+
+    id: CheckpointId
+    revision: int
+    event_id: EventId
+    run_id: RunId
+    tenant: str
+    kind: str
+    schema_version: int
+    phase: str | None
+    labels: dict[str, str]
+    usage: dict[str, int]
+    actor: str | None
+    updated_at: datetime
+    recorded_at: datetime
+    payload_size: int  # bytes of the JSON text
+    position: Position
+    deleted: bool
+
+
+class Page(NamedTuple):
+    """A page of a list. Pass `next` as `after` for the following one; None: this was the last."""
+
+    items: tuple[CheckpointSummary, ...]
+    next: str | None
+    position: Position  # the cut through the log that the page shows
+
+
+class CurrentProjection(Protocol):
+    """Whatever keeps a projection."""
+
+    def current(self) -> Projection: ...
+    def rebuild(self, progress: Callable[[int], None] | None = None) -> None: ...
+    def close(self) -> None: ...
+
+
+class Catalog:
+    """The read side, as the store uses it. Every answer holds at least what was acknowledged before the question."""
+
+    def __init__(self, *, projector: CurrentProjection, keeps_gaps: bool) -> None:
+        self._projector = projector
+        self.keeps_gaps = keeps_gaps  # an embedded log has none
+
+    def list(self, *, at: Position | None, limit: int, after: str | None, run_id: UUID | str | None, **filters: Any) -> Page:
+        """See `CheckpointStore.list`."""
+        if type(limit) is not int or not 1 <= limit <= 1000:
+            raise InvalidRequest("limit", f"{limit!r} is not within 1 to 1000")
+        after = None if after is None else CheckpointId(after)
+        run_id = None if run_id is None else RunId(run_id)
+        with translated():
+            projection = self._projector.current()
+            position = Position.of(projection.positions()) if at is None else at
+            rows = heads.list_heads(
+                projection, after=after, limit=limit + 1, run_id=run_id, at=None if at is None else dict(at.offsets), **filters
+            )
+        items = tuple(_summary(row) for row in rows[:limit])
+        return Page(items, items[-1].id if len(rows) > limit else None, position)
+
+    def gaps(self, checkpoint_id: str) -> Sequence[Gap]:
+        """What the log no longer holds of a checkpoint."""
+        with translated():
+            rows = history.gaps(self._projector.current(), checkpoint_id)
+        return [Gap(checkpoint_id, row.first_revision, row.last_revision, row.reason) for row in rows]
+
+    def report(self, name: str, parameters: Mapping[str, Any]) -> Table:
+        """Runs a report of `projections/reports/`. Raises `InvalidRequest` for an unknown report or parameter."""
+        with translated():
+            return reports.run(self._projector.current(), name, dict(parameters))
+
+    def sql(self, statement: str) -> Table:
+        """Answers a SELECT over the documented views. Not a sandbox: for people who may read everything."""
+        with translated():
+            return self._projector.current().sql(statement)
+
+    def rebuild(self, progress: Callable[[int], None] | None = None) -> None:
+        """Makes the projection anew from the log and puts it in the place of the old one. Reads go on meanwhile."""
+        self._projector.rebuild(progress)
+
+    def projection(self) -> Projection:
+        """The projection itself, up to date: for `doctor`, `verify` and the tests."""
+        return self._projector.current()
+
+    def close(self) -> None:
+        self._projector.close()
+
+
+def _summary(row: heads.HeadSummary) -> CheckpointSummary:
+    return CheckpointSummary(
+        CheckpointId.trusted(row.checkpoint_id),
+        row.revision,
+        EventId.trusted(row.event_id),
+        RunId.trusted(row.run_id),
+        row.tenant,
+        row.kind,
+        row.schema_version,
+        row.phase,
+        dict(row.labels),
+        dict(row.usage),
+        row.actor,
+        from_millis(row.updated_at),
+        from_millis(row.recorded_at),
+        row.payload_size,
+        Position.after(row.partition, row.offset),
+        row.deleted,
+    )

@@ -1,0 +1,343 @@
+"""The log in one directory: SQLite in WAL mode with synchronous=FULL, a table that is only ever appended to.
+
+Several processes and threads may use it at once: SQLite's write lock orders them, the unique index on (checkpoint, revision)
+arbitrates, and `data_version` tells a process that another one has written, so that heads kept in memory are never stale.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from eventlog import codec, retry
+from eventlog.checkpoint import Receipt, from_millis
+from eventlog.embedded_files import BUSY_SECONDS, LOG_FILE, connect, translate
+from eventlog.errors import Busy, CheckpointError, NotAStore, OutcomeUnknown, StorageError, StoreClosed
+from eventlog.event import GENESIS
+from eventlog.group_commit import GroupCommit
+from eventlog.head_cache import LeastRecentlyUsed
+from eventlog.ids import EventId
+from eventlog.log import LogIdentity, Outcome, Record
+from eventlog.position import Position
+from eventlog.rules import Head, Proposal, Verdict, decide
+from eventlog.statements import named
+
+DEFAULT_MAX_EVENT_BYTES = 8 << 20  # the same as a topic's, so that a run can move from one log to the other
+_HEADS = 10_000  # about 1 KB each
+_READ_ROWS = 500
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.0005, 0.02  # seconds between attempts while another process writes; a commit takes 0.2 to 2 ms
+_POLL_SECONDS = 0.02  # how soon a commit of another process is noticed by `wait`
+
+_SQL = named("embedded.sql")
+_APPEND = _SQL["append"]
+
+
+class EmbeddedLog:
+    """The log in a directory. `open()` before use; any number of threads may share it, a forked child may not."""
+
+    def __init__(self, *, directory: Path, max_event_bytes: int = DEFAULT_MAX_EVENT_BYTES) -> None:
+        self.directory = directory
+        self.max_event_bytes = max_event_bytes
+        self._path = directory / LOG_FILE
+        self._identity: LogIdentity | None = None
+        self._writer: sqlite3.Connection | None = None
+        self._idle_readers: list[sqlite3.Connection] = []
+        self._readers: list[sqlite3.Connection] = []
+        self._group = GroupCommit[Proposal, Outcome](self._write)
+        self._heads = LeastRecentlyUsed[Head](entries=_HEADS, weight=_HEADS)
+        self._data_version = -1
+        self._next_position = 0
+        self._recorded_at = 0
+        self._pid = 0
+        self._committed = threading.Condition()
+        self._waiting = 0  # callers of wait(); nobody is notified when there are none
+
+    # -- life ---------------------------------------------------------------------------------------------------
+
+    def open(self) -> None:
+        """Opens the files. Raises `NotAStore`, `SchemaMismatch`, `Corrupted` or `StorageError`."""
+        self._pid = os.getpid()
+        self._writer = connect(self._path, wait=False)
+        try:
+            store_id = self._writer.execute("SELECT value FROM meta WHERE key = 'store_id'").fetchone()
+        except sqlite3.Error as error:
+            self.close()
+            raise translate(error, self._path) from error
+        if store_id is None:
+            self.close()
+            raise NotAStore(f"{self.directory} has no store id")
+        self._identity = LogIdentity(store_id[0], partitions=1)
+
+    def close(self) -> None:
+        """Closes the files; calls that are under way end first."""
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            while not self._group.idle:
+                time.sleep(0.001)
+            writer.close()
+        while self._readers:
+            self._readers.pop().close()
+        self._idle_readers.clear()
+        with self._committed:
+            self._committed.notify_all()
+
+    @property
+    def identity(self) -> LogIdentity:
+        if self._identity is None:
+            raise StoreClosed(f"{self.directory} is not open")
+        return self._identity
+
+    # -- the Log contract -----------------------------------------------------------------------------------------
+
+    reads_wait = False
+
+    def append(self, proposals: Sequence[Proposal], *, timeout: float = BUSY_SECONDS) -> Sequence[Outcome]:  # noqa: ARG002
+        """See `Log.append`. The outcome is known as soon as the disk answers; `Busy` when other processes hold the log for 30 s."""
+        return self._group.submit(proposals)
+
+    def append_at_once(self, proposals: Sequence[Proposal]) -> Sequence[Outcome] | None:
+        """See `Log.append_at_once`."""
+        return self._group.try_submit(proposals, self._attempt)
+
+    def append_later(self, proposals: Sequence[Proposal], *, timeout: float, done: Callable[[Sequence[Outcome]], None]) -> bool:  # noqa: ARG002
+        """See `Log.append_later`. This log has no threads."""
+        return False
+
+    def read(self, after: Position) -> Iterator[Sequence[Record]]:
+        """See `Log.read`."""
+        start, end = after.next_offset(0), self.end().next_offset(0)
+        while start < end:
+            with self._reading() as connection:
+                rows = connection.execute(_SQL["read"], (start, end, _READ_ROWS)).fetchall()
+            if not rows:
+                return
+            yield [Record(0, position, recorded_at, key.encode(), event) for position, recorded_at, key, event in rows]
+            start = rows[-1][0] + 1
+
+    def end(self) -> Position:
+        """See `Log.end`."""
+        with self._reading() as connection:
+            row = connection.execute(_SQL["tail"]).fetchone()
+        return Position(((0, 0 if row is None else row[0] + 1),))
+
+    # -- one checkpoint's revisions -------------------------------------------------------------------------------
+
+    def place(self, checkpoint_id: str, *, at_least: Position | None = None) -> tuple[int, int] | None:  # noqa: ARG002 - always now
+        """See `Log.place`. Answered from the index alone."""
+        with self._reading() as connection:
+            row = connection.execute(_SQL["place"], (checkpoint_id,)).fetchone()
+        return None if row is None else (0, row[0])
+
+    def latest(self, checkpoint_id: str) -> Record | None:
+        return self._one("latest", checkpoint_id)
+
+    def revision(self, checkpoint_id: str, revision: int) -> Record | None:
+        return self._one("revision", checkpoint_id, revision)
+
+    def as_of(self, checkpoint_id: str, position: Position) -> Record | None:
+        return self._one("as_of", checkpoint_id, position.next_offset(0))
+
+    def by_event_id(self, event_id: str) -> Record | None:
+        return self._one("by_event_id", event_id)
+
+    def history(self, checkpoint_id: str, *, after: int, position: Position | None, limit: int) -> Sequence[Record]:
+        """Up to `limit` revisions behind revision `after`, as far as they lie before `position`."""
+        end = 2**63 - 1 if position is None else position.next_offset(0)
+        with self._reading() as connection:
+            rows = connection.execute(_SQL["history"], (checkpoint_id, after, end, limit)).fetchall()
+        key = checkpoint_id.encode()
+        return [Record(0, place, recorded_at, key, event) for place, recorded_at, event in rows]
+
+    def position_at(self, millis: int) -> Position:
+        """Just behind the last event recorded up to a time. A bisection: recorded_at never decreases along the log."""
+        low, high = 0, self.end().next_offset(0)
+        with self._reading() as connection:
+            while low < high:
+                middle = (low + high) // 2
+                if connection.execute(_SQL["recorded_at"], (middle,)).fetchone()[0] <= millis:
+                    low = middle + 1
+                else:
+                    high = middle
+        return Position(((0, low),))
+
+    def wait(self, after: Position, timeout: float) -> bool:
+        """Waits up to `timeout` seconds for a committed event behind a position; whether there is one."""
+        deadline = time.monotonic() + timeout
+        while True:
+            if self._writer is None:
+                raise StoreClosed("the store was closed")
+            if self.end().next_offset(0) > after.next_offset(0):
+                return True
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return False
+            with self._committed:  # wakes at once for this process, soon for another one's commit
+                self._waiting += 1
+                self._committed.wait(min(left, _POLL_SECONDS))
+                self._waiting -= 1
+
+    def settle(self, timeout: float) -> None:  # noqa: ARG002 - SQLite's own bound
+        """See `Log.settle`. Writing anything overwrites what a failed commit may have left at the journal's end."""
+        with self._reading() as connection:
+            connection.execute(_SQL["settle"], (str(time.time_ns()),))
+
+    # -- inside ---------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        """A connection of one's own for a moment."""
+        if self._writer is None or self._pid != os.getpid():
+            raise StoreClosed("the store is not open in this process", hint="Open the store in the process that uses it, after forking.")
+        try:
+            connection = self._idle_readers.pop()
+        except IndexError:
+            connection = connect(self._path)
+            self._readers.append(connection)
+        try:
+            yield connection
+        except sqlite3.Error as error:
+            raise translate(error, self._path) from error
+        finally:
+            self._idle_readers.append(connection)
+
+    def _one(self, statement: str, key: str, *more: int) -> Record | None:
+        with self._reading() as connection:
+            row = connection.execute(_SQL[statement], (key, *more)).fetchone()
+        return None if row is None else Record(0, row[0], row[1], None, row[2])
+
+    def _write(self, proposals: Sequence[Proposal]) -> Sequence[Outcome]:
+        """Commits one group, waiting for other processes. Runs in one thread at a time (`GroupCommit`)."""
+        deadline = time.monotonic() + BUSY_SECONDS
+        pause = _FIRST_PAUSE
+        while (outcomes := self._attempt(proposals)) is None:
+            if time.monotonic() > deadline:
+                busy = Busy(str(self._path), f"other processes held the log for {BUSY_SECONDS:.0f} s; nothing was written")
+                return [busy] * len(proposals)
+            time.sleep(random.uniform(0, pause))  # random: processes that wait in step collide for ever
+            pause = min(2 * pause, _LONGEST_PAUSE)
+        return outcomes
+
+    def _attempt(self, proposals: Sequence[Proposal]) -> Sequence[Outcome] | None:
+        """Decides and commits one group; None, and nothing written, while another process holds the write lock.
+
+        The lock is taken first, so that the heads cannot move between the decision and the commit; only what the commit made
+        durable enters the heads kept in memory.
+        """
+        writer = self._writer
+        if writer is None or self._pid != os.getpid():
+            raise StoreClosed("the store is not open in this process", hint="Open the store in the process that uses it, after forking.")
+        fresh: dict[str, Head] = {}
+        committing = False
+        try:
+            if len(proposals) == 1 and (receipt := self._append_alone(writer, proposals[0])) is not None:
+                return (receipt,)
+            writer.execute("BEGIN IMMEDIATE")
+            self._refresh(writer)
+            outcomes = [self._decide(writer, proposal, fresh) for proposal in proposals]
+            committing = bool(fresh)
+            writer.execute("COMMIT")
+        except sqlite3.Error as error:
+            return self._failed(writer, error, proposals, committing=committing)
+        except BaseException:
+            self._abandon(writer)
+            raise
+        for checkpoint_id, head in fresh.items():
+            self._heads.put(checkpoint_id, head)
+        if fresh:
+            self._announce()
+        return outcomes
+
+    def _append_alone(self, writer: sqlite3.Connection, proposal: Proposal) -> Receipt | None:
+        """The way of a lone caller whose head is in memory: one statement, which is its own transaction. None: go the long way.
+
+        It holds because positions have no gaps: the next position can be taken only if nobody has written since this process
+        last looked, and then the heads in memory are the current ones.
+        """
+        head = self._heads.get(proposal.checkpoint_id)
+        if head is None or decide(head, proposal) is not Verdict.ACCEPT:
+            return None
+        fresh: dict[str, Head] = {}
+        try:
+            receipt = self._append(writer, proposal, head, fresh)
+        except sqlite3.IntegrityError:
+            self._data_version = -1  # somebody has written: look again
+            return None
+        self._heads.put(proposal.checkpoint_id, fresh[proposal.checkpoint_id])
+        self._announce()
+        return receipt
+
+    def _announce(self) -> None:
+        if self._waiting:
+            with self._committed:
+                self._committed.notify_all()
+
+    def _refresh(self, writer: sqlite3.Connection) -> None:
+        """Forgets what is kept in memory when another connection has written since."""
+        (version,) = writer.execute("PRAGMA data_version").fetchone()
+        if version != self._data_version:
+            self._data_version = version
+            self._heads.clear()
+            tail = writer.execute(_SQL["tail"]).fetchone()
+            self._next_position, self._recorded_at = (0, 0) if tail is None else (tail[0] + 1, tail[1])
+
+    def _decide(self, writer: sqlite3.Connection, proposal: Proposal, fresh: dict[str, Head]) -> Outcome:
+        checkpoint_id = proposal.checkpoint_id
+        head = fresh.get(checkpoint_id) or self._heads.get(checkpoint_id)
+        if head is None:
+            row = writer.execute(_SQL["latest"], (checkpoint_id,)).fetchone()
+            if row is not None:
+                header, digest = codec.decode_header(row[2])
+                head = Head.of(header, digest, 0, row[0], row[1])
+        verdict = decide(head, proposal)
+        if isinstance(verdict, CheckpointError):
+            return verdict
+        if verdict is Verdict.COMPARE:
+            assert head is not None
+            row = writer.execute(_SQL["revision"], (checkpoint_id, proposal.revision)).fetchone() or (0, 0, None)
+            return retry.answer(head, proposal, row[2], 0, row[0], row[1])
+        return self._append(writer, proposal, head, fresh)
+
+    def _append(self, writer: sqlite3.Connection, proposal: Proposal, head: Head | None, fresh: dict[str, Head]) -> Receipt:
+        event, digest = codec.finish(proposal.draft, GENESIS if head is None else head.hash)
+        position = self._next_position
+        self._recorded_at = recorded_at = max(self._recorded_at, time.time_ns() // 1_000_000)
+        writer.execute(_APPEND, (position, proposal.checkpoint_id, proposal.revision, proposal.event_id, recorded_at, event))
+        self._next_position = position + 1
+        fresh[proposal.checkpoint_id] = proposal.head(digest, 0, position, recorded_at)
+        return Receipt(EventId.trusted(proposal.event_id), proposal.revision, Position(((0, position + 1),)), from_millis(recorded_at))
+
+    def _failed(
+        self, writer: sqlite3.Connection, error: sqlite3.Error, proposals: Sequence[Proposal], *, committing: bool
+    ) -> Sequence[Outcome] | None:
+        committing = committing or (len(proposals) == 1 and not writer.in_transaction)  # a lone statement commits by itself
+        self._abandon(writer)
+        name = error.sqlite_errorname
+        if name.startswith("SQLITE_BUSY"):
+            return None
+        failure = translate(error, self._path)
+        failure.__cause__ = error
+        if committing and name.startswith("SQLITE_IOERR"):
+            # A commit whose flush failed may still be found in the journal by whoever recovers it after a crash.
+            return [_unknown(proposal, failure) for proposal in proposals]
+        return [failure] * len(proposals)
+
+    def _abandon(self, writer: sqlite3.Connection) -> None:
+        self._data_version = -1  # read everything anew
+        self._heads.clear()
+        if writer.in_transaction:
+            try:
+                writer.execute("ROLLBACK")
+            except sqlite3.Error as error:
+                raise StorageError(str(self._path), f"cannot roll back: {error}") from error
+
+
+def _unknown(proposal: Proposal, cause: CheckpointError) -> OutcomeUnknown:
+    unknown = OutcomeUnknown(proposal.checkpoint_id, event_id=proposal.event_id, reason=str(cause))
+    unknown.__cause__ = cause
+    return unknown

@@ -1,0 +1,52 @@
+-- The embedded log. `events` is only ever appended to: a position is given once, in commit order.
+
+-- name: tables
+CREATE TABLE meta (
+    key   TEXT PRIMARY KEY,
+    value TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE events (
+    position      INTEGER PRIMARY KEY, -- commit order, from 0, without gaps
+    checkpoint_id TEXT    NOT NULL,
+    revision      INTEGER NOT NULL,
+    event_id      TEXT    NOT NULL,
+    recorded_at   INTEGER NOT NULL,    -- milliseconds since 1970 UTC; never decreases
+    event         BLOB    NOT NULL,    -- Avro single-object encoding, schemas/checkpoint_event.v1.avsc
+    UNIQUE (checkpoint_id, revision)   -- arbitrates between processes; the only index, for each costs a commit 30 %
+) STRICT;
+
+-- name: tail
+SELECT position, recorded_at FROM events ORDER BY position DESC LIMIT 1;
+
+-- name: append
+INSERT INTO events (position, checkpoint_id, revision, event_id, recorded_at, event) VALUES (?, ?, ?, ?, ?, ?);
+
+-- name: place
+SELECT position FROM events WHERE checkpoint_id = ? ORDER BY revision DESC LIMIT 1;
+
+-- name: latest
+SELECT position, recorded_at, event FROM events WHERE checkpoint_id = ? ORDER BY revision DESC LIMIT 1;
+
+-- name: revision
+SELECT position, recorded_at, event FROM events WHERE checkpoint_id = ? AND revision = ?;
+
+-- name: as_of
+SELECT position, recorded_at, event FROM events WHERE checkpoint_id = ? AND position < ? ORDER BY revision DESC LIMIT 1;
+
+-- name: history
+SELECT position, recorded_at, event FROM events
+WHERE checkpoint_id = ? AND revision > ? AND position < ? ORDER BY revision LIMIT ?;
+
+-- name: by_event_id
+-- Newest first: who asks wants to know what became of a recent event. A miss reads the table's leaf pages, not the payloads.
+SELECT position, recorded_at, event FROM events WHERE event_id = ? ORDER BY position DESC LIMIT 1;
+
+-- name: read
+SELECT position, recorded_at, checkpoint_id, event FROM events WHERE position >= ? AND position < ? ORDER BY position LIMIT ?;
+
+-- name: recorded_at
+SELECT recorded_at FROM events WHERE position = ?;
+
+-- name: settle
+INSERT INTO meta (key, value) VALUES ('settled_at', ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value;

@@ -1,0 +1,473 @@
+"""A Kafka broker on this machine without Docker, for development, tests and benchmarks.
+
+One node has one copy of everything: it shows the protocol and survives a killed process, not a lost disk. It listens on the loopback
+address alone, since it knows no passwords.
+"""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import errno
+import json
+import os
+import random
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import time
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from types import MappingProxyType, TracebackType
+from typing import Any
+
+from kafka import KafkaAdminClient
+from kafka.errors import KafkaError
+
+from eventlog.errors import ConfigurationError, Unavailable
+from eventlog.kafka.local_jars import BrokerToolsMissing, exclusive, jars, java, kafka_version, missing_tools, resources
+from eventlog.kafka.local_process import ProcessIdentity
+
+__all__ = [
+    "SINGLE_NODE",
+    "BrokerFailed",
+    "BrokerStatus",
+    "BrokerToolsMissing",
+    "LocalBroker",
+    "free_port",
+    "missing_tools",
+    "shared_settings",
+]
+
+HOST = "127.0.0.1"
+# What cannot be as in server.properties when there is one node. Addresses, id and directory come from the LocalBroker itself.
+SINGLE_NODE: Mapping[str, str] = MappingProxyType(
+    {
+        "default.replication.factor": "1",
+        "min.insync.replicas": "1",
+        "offsets.topic.replication.factor": "1",
+        "transaction.state.log.replication.factor": "1",
+        "transaction.state.log.min.isr": "1",
+        # After a crash the one controller refuses the one broker, as a second of its name, until the dead one's session ends: with Kafka's
+        # default of 9 s a restart after kill -9 took 12 s, with 2 s it takes 5.
+        "broker.session.timeout.ms": "2000",
+        "broker.heartbeat.interval.ms": "400",
+    }
+)
+# Below the ports that systems give to outgoing connections (Linux from 32768, macOS from 49152): a client that keeps trying a stopped
+# broker's port from such a range can be given that port itself, connect to itself, and keep the broker from coming back.
+_PORTS = range(20_000, 32_000)
+_PORT_ATTEMPTS = 3  # another process may take a port between our look and the broker's start
+# A clean stop of an idle broker takes 0.5 s; 15 s is for many open logs on a machine under load.
+_STOP_SECONDS = 15.0
+_FAST_START = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+
+
+class BrokerFailed(Unavailable):
+    """The local broker did not start, or ended while starting; the message carries the end of its log."""
+
+
+@dataclass(frozen=True)
+class BrokerStatus:
+    """What is known of a local broker without asking it. A paused broker counts as running."""
+
+    running: bool
+    pid: int | None
+    port: int | None  # kept while the broker is down: it comes back on the same one
+    bootstrap: str | None  # what a client is given
+    version: str
+    data: Path
+    since: datetime | None
+
+
+@dataclass(frozen=True)
+class _State:
+    """The file broker.json: which ports this directory's broker has, and which process it is while it runs."""
+
+    port: int
+    controller_port: int
+    version: str
+    process: ProcessIdentity | None = None
+    since: datetime | None = None
+
+
+class LocalBroker:
+    """One Kafka broker in one directory. It outlives the process that starts it; any process may find and stop it by its directory.
+
+    Args:
+        directory: Settings, data and logs; made when the broker first starts. A comma in its path is refused (Kafka's separator).
+        port: 0 takes a free one. Either way a directory keeps its port from one start to the next.
+        config: Broker settings over those of server.properties and of one node.
+        heap: The JVM's largest heap, as after -Xmx. With 512m a process has about 350 MB.
+        fast_start: Starts sooner by leaving out the optimising compiler. Not for benchmarks: a warm broker is slower.
+        cluster_id: For a data directory that joins others in a cluster (22 characters); its own otherwise.
+    """
+
+    def __init__(
+        self,
+        *,
+        directory: Path | str = ".broker",
+        port: int = 0,
+        config: Mapping[str, str] | None = None,
+        heap: str = "512m",
+        fast_start: bool = False,
+        cluster_id: str | None = None,
+    ) -> None:
+        self.directory = Path(directory).absolute()
+        self._port = port
+        self._config = dict(config or {})
+        self._heap = heap
+        self._fast_start = fast_start
+        self._cluster_id = cluster_id
+
+    @property
+    def data(self) -> Path:
+        return self.directory / "data"
+
+    @property
+    def log(self) -> Path:
+        """Kafka's own log. What the JVM prints is in output.log beside it."""
+        return self.directory / "server.log"
+
+    @property
+    def bootstrap(self) -> str:
+        """The address for clients, known from the first start on, also while the broker is down."""
+        bootstrap = self.status().bootstrap
+        if bootstrap is None:
+            raise ConfigurationError(f"the broker in {self.directory} was never started", hint="Start it: its port is chosen then.")
+        return bootstrap
+
+    def __enter__(self) -> LocalBroker:
+        self.up()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.down()
+
+    def up(self, *, timeout: float = 60.0) -> BrokerStatus:
+        """Start the broker, unless it runs, and return when it answers.
+
+        Args:
+            timeout: Seconds from the broker's start to its first answer. The jars' arrival on the very first start is not counted.
+
+        Raises:
+            BrokerToolsMissing: Java, or Maven while its jars are not cached yet, is not installed.
+            BrokerFailed: It ended or did not answer in time; nothing is left running.
+            ConfigurationError: It runs already, with another port or other settings.
+        """
+        if "," in str(self.directory):
+            raise ConfigurationError(f"a broker's directory cannot have a comma in its path: {self.directory}")
+        self.directory.mkdir(parents=True, exist_ok=True)
+        with exclusive(self.directory / "lock"):
+            state = self._load()
+            if state is not None and state.process is not None and state.process.is_alive():
+                if self._settings_text(state) != self._settings_path.read_text(encoding="ascii"):
+                    raise ConfigurationError(
+                        f"the broker in {self.directory} runs on port {state.port} with other settings",
+                        hint="Stop it first, or use another directory.",
+                    )
+                state.process.send(signal.SIGCONT)
+                self._wait_for_answer(state, timeout)
+                return self.status()
+            for attempt in range(1, _PORT_ATTEMPTS + 1):
+                # The first attempt is for the ports of the time before, so that clients find the broker where it was.
+                state = self._choose_ports(state if attempt == 1 else None)
+                try:
+                    self._start(state, timeout)
+                except BrokerFailed as error:
+                    if self._port != 0 or attempt == _PORT_ATTEMPTS or "Address already in use" not in str(error):
+                        raise
+                else:
+                    break
+            return self.status()
+
+    def down(self) -> None:
+        """Stop the broker and return when its process has ended: asked first, after 15 s made to. Does nothing when it is down."""
+        if (process := self._process()) is not None:
+            # A paused process takes the first signal only when it is woken.
+            if process.send(signal.SIGTERM) and process.send(signal.SIGCONT) and not process.wait(_STOP_SECONDS):
+                process.send(signal.SIGKILL)
+            self._await_end(process)
+
+    def kill(self) -> None:
+        """End the broker at once, as a crash would, and return when its process has ended. Does nothing when it is down."""
+        if (process := self._process()) is not None:
+            process.send(signal.SIGKILL)
+            self._await_end(process)
+
+    def restart(self, *, timeout: float = 60.0) -> BrokerStatus:
+        """Stop, then start with the same data on the same port."""
+        self.down()
+        return self.up(timeout=timeout)
+
+    def pause(self) -> None:
+        """Freeze the broker: its connections stay open and unanswered. Raises BrokerFailed when it does not run."""
+        self._signal_running(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let a paused broker go on. Raises BrokerFailed when it does not run."""
+        self._signal_running(signal.SIGCONT)
+
+    def status(self) -> BrokerStatus:
+        """What is known of the broker; asks the operating system, not the broker."""
+        state = self._load()
+        if state is None:
+            return BrokerStatus(False, None, None, None, kafka_version(), self.data, None)
+        process = state.process if state.process is not None and state.process.is_alive() else None
+        return BrokerStatus(
+            running=process is not None,
+            pid=None if process is None else process.pid,
+            port=state.port,
+            bootstrap=f"{HOST}:{state.port}",
+            version=state.version,
+            data=self.data,
+            since=None if process is None else state.since,
+        )
+
+    # -- starting --------------------------------------------------------------------------------------------------
+
+    def _choose_ports(self, before: _State | None) -> _State:
+        port = self._port or (before.port if before is not None else free_port())
+        controller_port = before.controller_port if before is not None and before.controller_port != port else free_port(avoid=port)
+        return _State(port, controller_port, kafka_version())
+
+    def _start(self, state: _State, timeout: float) -> None:
+        launcher, classpath = java(), f"{jars()}/*"
+        self._settings_path.write_text(self._settings_text(state), encoding="ascii")
+        if not self.data.is_dir():
+            self._format(launcher, classpath, state)
+        scratch = self.directory / "tmp"  # compression libraries unpack themselves here and leave it behind when killed
+        shutil.rmtree(scratch, ignore_errors=True)
+        scratch.mkdir()
+        self._save(state)
+        command = [
+            launcher,
+            f"-Xmx{self._heap}",
+            *(_FAST_START if self._fast_start else ()),
+            "-XX:+ExitOnOutOfMemoryError",
+            f"-XX:ErrorFile={self.directory / 'crash.log'}",
+            "-Djava.awt.headless=true",
+            f"-Djava.io.tmpdir={scratch}",
+            *self._logging_flags(),
+            "-cp",
+            classpath,
+            "kafka.Kafka",
+            str(self._settings_path),
+        ]
+        self.log.unlink(missing_ok=True)
+        # Not subprocess: that warns when a process is meant to outlive its object. A session of its own keeps it from a terminal's Ctrl-C.
+        pid = os.posix_spawn(
+            launcher,
+            command,
+            os.environ,
+            file_actions=[
+                (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+                (os.POSIX_SPAWN_OPEN, 1, str(self._output_path), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644),
+                (os.POSIX_SPAWN_DUP2, 1, 2),
+            ],
+            setsid=True,
+        )
+        process = ProcessIdentity.of(pid)
+        if process is None:
+            raise self._failed("ended at once")
+        running = dataclasses.replace(state, process=process, since=datetime.now(UTC))
+        try:
+            self._save(running)
+            self._wait_for_answer(running, timeout)
+        except BaseException:
+            process.send(signal.SIGKILL)
+            process.wait(_STOP_SECONDS)
+            self._save(state)
+            raise
+
+    def _format(self, launcher: str, classpath: str, state: _State) -> None:
+        """Prepare the data directory. It gets its name when it is complete, so that a killed start leaves nothing half-formatted."""
+        fresh = self.directory / "data.incomplete"
+        shutil.rmtree(fresh, ignore_errors=True)
+        settings = self.directory / "format.properties"
+        settings.write_text(_properties({**self._settings(state), "log.dirs": str(fresh)}), encoding="ascii")
+        tool = ["kafka.tools.StorageTool", "format", "-t", self._cluster_id or _new_cluster_id(), "-c", str(settings)]
+        run = subprocess.run(
+            [launcher, *_FAST_START, *self._logging_flags(), "-cp", classpath, *tool],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+        if run.returncode != 0:
+            self._output_path.write_text(run.stdout, encoding="utf-8")
+            raise self._failed("its data directory could not be formatted")
+        settings.unlink()
+        fresh.rename(self.data)
+
+    def _logging_flags(self) -> list[str]:
+        # The last one: no file in the system's temporary folder.
+        return [f"-Dlog4j2.configurationFile={resources() / 'log4j2.properties'}", f"-Deventlog.broker.log={self.log}", "-XX:-UsePerfData"]
+
+    def _wait_for_answer(self, state: _State, timeout: float) -> None:
+        assert state.process is not None
+        deadline = time.monotonic() + timeout
+        while not _answers(state.port):
+            if not state.process.is_alive():
+                raise self._failed("ended while it started")
+            if time.monotonic() >= deadline:
+                raise self._failed(f"did not answer within {timeout:.0f} s")
+            time.sleep(0.05)
+
+    def _failed(self, what: str) -> BrokerFailed:
+        tail = "".join(_tail(path) for path in (self._output_path, self.log))
+        if "UnsupportedClassVersionError" in tail:
+            return BrokerFailed(
+                HOST, f"the local broker {what}: {java()} is too old", hint="Install Java 17 or newer, or point JAVA_HOME to one."
+            )
+        return BrokerFailed(HOST, f"the local broker {what}; its log ends:\n{tail}", hint=f"The whole log is in {self.directory}.")
+
+    # -- settings --------------------------------------------------------------------------------------------------
+
+    @property
+    def _settings_path(self) -> Path:
+        return self.directory / "server.properties"
+
+    @property
+    def _output_path(self) -> Path:
+        return self.directory / "output.log"
+
+    def _settings(self, state: _State) -> dict[str, str]:
+        return {
+            **shared_settings(),
+            **SINGLE_NODE,
+            "node.id": "1",
+            "listeners": f"PLAINTEXT://{HOST}:{state.port},CONTROLLER://{HOST}:{state.controller_port}",
+            "controller.quorum.voters": f"1@{HOST}:{state.controller_port}",
+            "log.dirs": str(self.data),
+            **self._config,
+        }
+
+    def _settings_text(self, state: _State) -> str:
+        return (
+            "# Written at every start: server.properties of the package, then what differs on one node, then the caller's.\n"
+            + _properties(self._settings(state))
+        )
+
+    # -- the state file --------------------------------------------------------------------------------------------
+
+    @property
+    def _state_path(self) -> Path:
+        return self.directory / "broker.json"
+
+    def _load(self) -> _State | None:
+        try:
+            stored: dict[str, Any] = json.loads(self._state_path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return None
+        process = ProcessIdentity(stored["pid"], stored["started"]) if stored["pid"] is not None else None
+        since = datetime.fromisoformat(stored["since"]) if stored["since"] is not None else None
+        return _State(stored["port"], stored["controller_port"], stored["version"], process, since)
+
+    def _save(self, state: _State) -> None:
+        stored = {
+            "port": state.port,
+            "controller_port": state.controller_port,
+            "version": state.version,
+            "pid": None if state.process is None else state.process.pid,
+            "started": None if state.process is None else state.process.started,
+            "since": None if state.since is None else state.since.isoformat(),
+        }
+        following = self._state_path.with_suffix(".new")
+        following.write_text(json.dumps(stored), encoding="utf-8")
+        following.replace(self._state_path)
+
+    def _process(self) -> ProcessIdentity | None:
+        state = self._load()
+        return None if state is None else state.process
+
+    def _signal_running(self, signal_number: signal.Signals) -> None:
+        process = self._process()
+        if process is None or not process.send(signal_number):
+            raise BrokerFailed(str(self.directory), "no broker runs here", hint="Start it first.")
+
+    def _await_end(self, process: ProcessIdentity) -> None:
+        if not process.wait(_STOP_SECONDS):
+            raise BrokerFailed(str(self.directory), f"process {process.pid} does not end", hint="Look at it with ps; its disk may hang.")
+        state = self._load()
+        if state is not None and state.process == process:
+            self._save(dataclasses.replace(state, process=None, since=None))
+
+
+def shared_settings() -> dict[str, str]:
+    """The settings of compose/broker/server.properties, which every broker of this project starts from."""
+    lines = (resources() / "server.properties").read_text(encoding="ascii").splitlines()
+    pairs = (line.split("=", 1) for line in lines if line.strip() and not line.startswith("#"))
+    return {name.strip(): value.strip() for name, value in pairs}
+
+
+def _properties(settings: Mapping[str, str]) -> str:
+    return "".join(f"{name}={_escaped(value)}\n" for name, value in settings.items())
+
+
+def _escaped(value: str) -> str:
+    """A value as Java's property files want it: plain ASCII, anything else as UTF-16 code units."""
+    units = (unit for (unit,) in struct.iter_unpack(">H", value.encode("utf-16-be")))
+    return "".join(chr(unit) if 0x20 <= unit < 0x7F and chr(unit) != "\\" else f"\\u{unit:04x}" for unit in units)
+
+
+def _new_cluster_id() -> str:
+    """Sixteen random bytes as Kafka writes them. The tool would take a leading dash for an option."""
+    while True:
+        text = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode("ascii").rstrip("=")
+        if not text.startswith("-"):
+            return text
+
+
+def free_port(*, avoid: int = 0) -> int:
+    """A port of the loopback address that nothing listens on, outside the range that the system gives away by itself."""
+    # The system's randomness: tests seed the other one alike in several processes, which would then all choose the same port.
+    for port in random.SystemRandom().sample(_PORTS, k=len(_PORTS)):
+        if port != avoid and _is_free(port):
+            return port
+    raise BrokerFailed(HOST, f"no free port from {_PORTS.start} to {_PORTS.stop - 1}", hint="Name one.")
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE:
+                return False
+            raise
+    return True
+
+
+def _answers(port: int) -> bool:
+    """Whether the broker answers a request for its cluster's metadata and names itself in it."""
+    try:
+        # The client logs every refused connection, so it is asked only when there is one to be had.
+        with socket.create_connection((HOST, port), timeout=1.0):
+            pass
+        admin = KafkaAdminClient(bootstrap_servers=f"{HOST}:{port}", bootstrap_timeout_ms=2000, request_timeout_ms=2000)
+    except (OSError, KafkaError):
+        return False
+    try:
+        return any(broker["port"] == port for broker in admin.describe_cluster()["brokers"])
+    except KafkaError:
+        return False
+    finally:
+        admin.close()
+
+
+def _tail(path: Path, size: int = 4000) -> str:
+    """The end of a log, or nothing when there is none."""
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - size))
+            return file.read().decode("utf-8", errors="replace")
+    except FileNotFoundError:
+        return ""

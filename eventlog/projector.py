@@ -1,0 +1,310 @@
+"""From a log to a projection: records become rows, gaps and quarantined records, and a projection is kept current.
+
+`interpret` is pure. `Projector` pulls from a log on demand (embedded); the Kafka log's tail pushes through the same function.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from eventlog import codec
+from eventlog.errors import Busy, CheckpointError, ConfigurationError, Corrupted, InvalidRequest, SchemaMismatch, StorageError, StoreClosed
+from eventlog.event import EventHeader
+from eventlog.log import LogIdentity, Record
+from eventlog.position import Position
+from eventlog.rules import Head, judge
+from projections.engine import HeadRow, Projection
+from projections.errors import InvalidQuery, ProjectionDamaged, ProjectionError, ProjectionForeign, ProjectionLocked
+from projections.rows import Batch, GapRow, QuarantineRow, RevisionRow
+from projections.snapshot import private_copy, snapshot
+
+PROJECTION_FILE = "projection.duckdb"
+SNAPSHOT_FILE = "snapshot.duckdb"
+_BATCH_ROWS = 2_000  # facts: appender batches of about 1000 and more; beyond 2000 nothing is gained
+
+
+@dataclass(slots=True)
+class Interpreted:
+    """What a run of records turned out to be, and the heads behind it."""
+
+    rows: list[RevisionRow] = field(default_factory=list)
+    gaps: list[GapRow] = field(default_factory=list)
+    quarantined: list[QuarantineRow] = field(default_factory=list)
+    heads: dict[str, Head] = field(default_factory=dict)
+
+
+def interpret(
+    records: Sequence[Record],
+    *,
+    heads_of: Callable[[list[str]], Mapping[str, Head]],
+    keep_events: bool,
+    compacted_before: int,
+) -> Interpreted:
+    """Judges records in the log's order against the heads before them.
+
+    Arguments:
+        heads_of: the current heads of the ids that it is given.
+        keep_events: whether rows carry the events' bytes.
+        compacted_before: milliseconds of the log's clock; what was recorded earlier may have lost its predecessors to compaction.
+
+    A record that cannot be read, stands under a wrong key, or breaks the rules is quarantined, and every later record of its
+    checkpoint with it: what builds on a foreign record is not to be trusted either.
+    """
+    found = Interpreted()
+    decoded = [_decoded(record) for record in records]
+    ids = {each[0].checkpoint_id for each in decoded if not isinstance(each, str)}
+    heads = dict(heads_of(list(ids))) if ids else {}
+    for record, each in zip(records, decoded, strict=True):
+        if isinstance(each, str):
+            _quarantine(found, heads, record, _checkpoint_of(record.key), each)
+            continue
+        header, digest = each
+        head = heads.get(header.checkpoint_id)
+        if head is not None and head.quarantine is not None:
+            _quarantine(found, heads, record, header.checkpoint_id, f"behind a quarantined record: {head.quarantine}")
+            continue
+        finding = judge(head, header, compacted=record.recorded_at < compacted_before)
+        if finding.fault is not None:
+            _quarantine(found, heads, record, header.checkpoint_id, finding.fault)
+            continue
+        if finding.missing is not None:
+            found.gaps.append(GapRow(record.partition, record.offset, header.checkpoint_id, *finding.missing, "compaction"))
+        found.rows.append(_row(record, header, digest, keep_events))
+        heads[header.checkpoint_id] = found.heads[header.checkpoint_id] = Head.of(
+            header, digest, record.partition, record.offset, record.recorded_at
+        )
+    return found
+
+
+def _decoded(record: Record) -> tuple[EventHeader, bytes] | str:
+    """The header and hash, or why there are none."""
+    if record.value is None:
+        return "a tombstone that no purge wrote"
+    try:
+        header, digest = codec.decode_header(record.value)
+    except (Corrupted, SchemaMismatch) as error:
+        return str(error)
+    if record.key is not None and record.key != header.checkpoint_id.encode():
+        return f"its key is not the id of its checkpoint {header.checkpoint_id}"
+    return header, digest
+
+
+def _checkpoint_of(key: bytes | None) -> str | None:
+    if key is None or len(key) != 36:
+        return None
+    try:
+        text = key.decode("ascii")
+    except UnicodeDecodeError:
+        return None
+    return text if all(character in "0123456789abcdef-" for character in text) else None
+
+
+def _quarantine(found: Interpreted, heads: dict[str, Head], record: Record, checkpoint_id: str | None, reason: str) -> None:
+    found.quarantined.append(
+        QuarantineRow(record.partition, record.offset, record.recorded_at, checkpoint_id, reason, record.key, record.value)
+    )
+    if checkpoint_id is not None and (head := heads.get(checkpoint_id)) is not None:
+        heads[checkpoint_id] = found.heads[checkpoint_id] = head._replace(quarantine=reason)
+
+
+def _row(record: Record, header: EventHeader, digest: bytes, keep_events: bool) -> RevisionRow:
+    assert record.value is not None
+    return RevisionRow(
+        record.partition,
+        record.offset,
+        record.recorded_at,
+        header.checkpoint_id,
+        header.revision,
+        header.event_id,
+        header.run_id,
+        header.type,
+        header.tenant,
+        header.kind,
+        header.schema_version,
+        header.phase,
+        header.updated_at,
+        header.actor,
+        header.labels,
+        header.usage,
+        header.payload_size,
+        len(record.value),
+        header.payload_digest,
+        header.encoding,
+        None if header.encryption is None else header.encryption["key_id"],
+        digest,
+        header.previous_hash,
+        record.value if keep_events else None,
+    )
+
+
+def head_of_row(row: HeadRow) -> Head:
+    """The head that a projection keeps."""
+    return Head(
+        row.checkpoint_id,
+        row.event_id,
+        row.type,
+        row.tenant,
+        row.run_id,
+        row.revision,
+        row.kind,
+        row.schema_version,
+        row.usage,
+        row.event_hash,
+        row.partition,
+        row.offset,
+        row.recorded_at,
+        "a record behind its last good revision breaks the rules" if row.quarantined else None,
+    )
+
+
+@contextlib.contextmanager
+def translated(path: Path | None = None) -> Iterator[None]:
+    """The projection's errors in the store's own words."""
+    try:
+        yield
+    except ProjectionLocked as error:
+        raise Busy(str(error.path), f"the projection is in use by process {error.owner}") from error
+    except ProjectionForeign as error:
+        raise ConfigurationError(str(error), hint="Give this store a projection directory of its own, or `eventlog rebuild`.") from error
+    except ProjectionDamaged as error:
+        raise Corrupted("projection", str(error), hint="It is disposable: `eventlog rebuild` makes it anew from the log.") from error
+    except InvalidQuery as error:
+        raise InvalidRequest("query", str(error)) from error
+    except ProjectionError as error:
+        raise StorageError(str(path or "projection"), str(error)) from error
+
+
+class Readable(Protocol):
+    """The part of a log that a projection is built from."""
+
+    @property
+    def identity(self) -> LogIdentity: ...
+
+    def read(self, after: Position) -> Iterator[Sequence[Record]]: ...
+
+
+def follow(log: Readable, projection: Projection, *, keep_events: bool, compacted_before: int, progress: Callable[[int], None] | None = None) -> None:
+    """Brings a projection up to the log's end. Killed at any instruction, it goes on where the last transaction ended."""
+
+    def heads_of(ids: list[str]) -> dict[str, Head]:
+        return {key: head_of_row(row) for key, row in projection.heads(ids, events=False).items()}
+
+    pending: list[Record] = []
+    positions = projection.positions()
+
+    def apply() -> None:
+        found = interpret(pending, heads_of=heads_of, keep_events=keep_events, compacted_before=compacted_before)
+        for record in pending:
+            positions[record.partition] = record.offset + 1
+        projection.apply(Batch(dict(positions), found.rows, found.gaps, found.quarantined))
+        if progress is not None:
+            progress(len(pending))
+        pending.clear()
+
+    for records in log.read(Position.of(positions)):
+        pending.extend(records)
+        if len(pending) >= _BATCH_ROWS:
+            apply()
+    if pending:
+        apply()
+
+
+class Projector:
+    """Keeps the projection of an embedded log, brought up to the log's end whenever something is asked of it.
+
+    The directory's projection belongs to one process. Another one that asks meanwhile builds a private one, from the last
+    snapshot on, and throws it away when it closes.
+    """
+
+    def __init__(self, *, log: Readable, directory: Path) -> None:
+        self._log = log
+        self._directory = directory
+        self._projection: Projection | None = None
+        self._private: tempfile.TemporaryDirectory[str] | None = None
+        self._lock = threading.Lock()
+        self._closed = False
+
+    def current(self) -> Projection:
+        """The projection, with everything that was acknowledged before this call."""
+        with self._lock, translated(self._directory):
+            if self._closed:
+                raise StoreClosed("the store was closed")
+            if self._projection is None:
+                self._projection = self._open()
+            follow(self._log, self._projection, keep_events=False, compacted_before=0)
+            return self._projection
+
+    def rebuild(self, progress: Callable[[int], None] | None = None) -> None:
+        """Builds the projection anew beside the old one and puts it in its place; reads go on meanwhile."""
+        with self._lock, translated(self._directory):
+            if self._closed:
+                raise StoreClosed("the store was closed")
+            if self._projection is None:
+                self._projection = self._open(rebuilding=True)
+            if self._private is not None:
+                raise Busy(str(self._directory), "the projection is in use by another process")
+            draft = self._directory / f"rebuild-{PROJECTION_FILE}"
+            _discard(draft)
+            new = self._make(draft).open()
+            try:
+                follow(self._log, new, keep_events=False, compacted_before=0, progress=progress)
+            except BaseException:
+                new.close()
+                _discard(draft)
+                raise
+            self._projection.replace_with(new)
+            follow(self._log, self._projection, keep_events=False, compacted_before=0)
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            projection, self._projection = self._projection, None
+            if projection is not None:
+                try:
+                    with translated(self._directory):
+                        if self._private is None:
+                            snapshot(projection, self._directory / SNAPSHOT_FILE)
+                finally:
+                    projection.close()
+            if self._private is not None:
+                self._private.cleanup()
+
+    def _make(self, path: Path) -> Projection:
+        identity = self._log.identity
+        return Projection(path=path, store_id=identity.store_id, partitions=identity.partitions, keep_events=False)
+
+    def _open(self, *, rebuilding: bool = False) -> Projection:
+        path = self._directory / PROJECTION_FILE
+        try:
+            return self._make(path).open()
+        except ProjectionLocked:
+            return self._open_private()
+        except (ProjectionDamaged, ProjectionForeign):
+            if not rebuilding:
+                raise
+            _discard(path)  # disposable, and the person has just asked for a new one
+            return self._make(path).open()
+
+    def _open_private(self) -> Projection:
+        self._private = tempfile.TemporaryDirectory(prefix="eventlog-projection-")
+        directory = Path(self._private.name)
+        last = self._directory / SNAPSHOT_FILE
+        if last.exists():
+            with contextlib.suppress(ProjectionError, OSError, CheckpointError):  # a stale or foreign snapshot is only a slower start
+                return self._make(private_copy(last, directory)).open()
+            shutil.rmtree(directory)
+            directory.mkdir()
+        return self._make(directory / PROJECTION_FILE).open()
+
+
+def _discard(path: Path) -> None:
+    for each in path.parent.glob(f"{path.name}*"):
+        if not each.name.endswith(".lock"):
+            each.unlink(missing_ok=True)

@@ -1,0 +1,60 @@
+"""From a checkpoint to a proposal: checked, encoded, compressed and drafted before the log is asked."""
+
+from __future__ import annotations
+
+from eventlog import codec, payload
+from eventlog.checkpoint import LAST_REVISION, Checkpoint, check_fields, to_millis
+from eventlog.errors import InvalidRequest, TooLarge
+from eventlog.event import EventType
+from eventlog.rules import Proposal
+
+
+def propose(
+    checkpoint: Checkpoint, expected: int | None, *, actor: str | None, max_event_bytes: int, event_type: EventType = EventType.REVISION
+) -> Proposal:
+    """A proposal for a revision. Raises `InvalidRequest`, `InvalidPayload` or `TooLarge`; nothing is written."""
+    if not isinstance(checkpoint, Checkpoint):
+        raise InvalidRequest("checkpoint", f"must be a Checkpoint, not {type(checkpoint).__name__}")
+    if expected is not None and (type(expected) is not int or not 0 <= expected <= LAST_REVISION):
+        raise InvalidRequest("expected", f"{expected!r} is neither None nor a revision (0 to 2^63-1)")
+    check_fields(checkpoint)
+    if event_type is EventType.DELETED:
+        size, encoding, stored = 0, payload.JSON, b""
+    else:
+        text = payload.dump_json(checkpoint.payload)
+        size = len(text)
+        encoding, stored = payload.store_form(text)
+    fields = {
+        "event_id": checkpoint.event_id,
+        "type": event_type.value,
+        "tenant": checkpoint.tenant,
+        "checkpoint_id": checkpoint.id,
+        "run_id": checkpoint.run_id,
+        "revision": checkpoint.revision,
+        "kind": checkpoint.kind,
+        "schema_version": checkpoint.schema_version,
+        "phase": checkpoint.phase,
+        "updated_at": to_millis(checkpoint.updated_at),
+        "actor": actor,
+        "labels": checkpoint.labels,
+        "usage": checkpoint.usage,
+        "payload_size": size,
+        "encoding": encoding,
+        "encryption": None,
+    }
+    draft = codec.draft(fields, stored)
+    if draft.size > max_event_bytes:
+        raise TooLarge(checkpoint.id, size=draft.size, limit=max_event_bytes)
+    return Proposal(
+        checkpoint.id,
+        expected,
+        checkpoint.revision,
+        checkpoint.event_id,
+        event_type.value,
+        checkpoint.tenant,
+        checkpoint.run_id,
+        checkpoint.kind,
+        checkpoint.schema_version,
+        checkpoint.usage,
+        draft,
+    )

@@ -1,0 +1,54 @@
+"""What a read of the history gives: revisions as they were committed, and gaps where the log no longer has them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import NamedTuple
+
+from eventlog import codec
+from eventlog.checkpoint import Checkpoint, from_millis
+from eventlog.event import EventType, to_checkpoint
+from eventlog.log import Record
+from eventlog.position import Position
+
+
+class Revision(NamedTuple):
+    """A committed revision: the checkpoint as it was, and how it came into the log."""
+
+    checkpoint: Checkpoint  # the payload of a DELETED event is None
+    type: EventType
+    actor: str | None
+    recorded_at: datetime  # the log's clock
+    position: Position  # just behind the event
+    hash: bytes
+    previous_hash: bytes
+    payload_size: int  # bytes of the JSON text
+    as_of: Position | None = None  # the past that a read was resolved to, when it asked for one
+
+
+class Gap(NamedTuple):
+    """Revisions that the log no longer holds: reported, never bridged."""
+
+    checkpoint_id: str
+    first_revision: int
+    last_revision: int
+    reason: str  # compaction | import | unknown
+
+
+def read_revision(record: Record, as_of: Position | None = None) -> Revision:
+    """The revision that a record holds. Raises `Corrupted`, `SchemaMismatch` or `HistoryRemoved` (an erased payload)."""
+    assert record.value is not None
+    event = codec.decode(record.value)
+    header = event.header
+    text = b"null" if header.type == EventType.DELETED else event.json_text()
+    return Revision(
+        to_checkpoint(header, text),
+        EventType(header.type),
+        header.actor,
+        from_millis(record.recorded_at),
+        Position.after(record.partition, record.offset),
+        event.hash,
+        header.previous_hash,
+        header.payload_size,
+        as_of,
+    )

@@ -1,0 +1,180 @@
+"""The rules of compare-and-swap, pure: what the log may accept behind a head, whoever asks and whichever log it is.
+
+`decide` judges a proposal before it is written; `judge` judges a record that already stands in a log that others could write to.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import NamedTuple
+
+from eventlog.codec import Draft
+from eventlog.errors import CheckpointError, Conflict, Deleted, InvalidRequest, NotFound, Quarantined
+from eventlog.event import GENESIS, EventHeader, EventType
+
+
+class Head(NamedTuple):
+    """The last good event of a checkpoint, and where it stands."""
+
+    checkpoint_id: str
+    event_id: str
+    type: str
+    tenant: str
+    run_id: str
+    revision: int
+    kind: str
+    schema_version: int
+    usage: dict[str, int]
+    hash: bytes
+    partition: int
+    offset: int
+    recorded_at: int  # milliseconds, the log's clock
+    quarantine: str | None = None  # why the checkpoint is read-only
+
+    @classmethod
+    def of(cls, header: EventHeader, digest: bytes, partition: int, offset: int, recorded_at: int) -> Head:
+        return cls(
+            header.checkpoint_id,
+            header.event_id,
+            header.type,
+            header.tenant,
+            header.run_id,
+            header.revision,
+            header.kind,
+            header.schema_version,
+            header.usage,
+            digest,
+            partition,
+            offset,
+            recorded_at,
+        )
+
+
+class Proposal(NamedTuple):
+    """A revision that somebody wants to commit: what the rules look at, and the draft of its event."""
+
+    checkpoint_id: str
+    expected: int | None
+    revision: int
+    event_id: str
+    type: str
+    tenant: str
+    run_id: str
+    kind: str
+    schema_version: int
+    usage: dict[str, int]
+    draft: Draft
+
+    def head(self, digest: bytes, partition: int, offset: int, recorded_at: int) -> Head:
+        """The head that this proposal becomes when it is committed."""
+        return Head(
+            self.checkpoint_id,
+            self.event_id,
+            self.type,
+            self.tenant,
+            self.run_id,
+            self.revision,
+            self.kind,
+            self.schema_version,
+            self.usage,
+            digest,
+            partition,
+            offset,
+            recorded_at,
+        )
+
+
+class Verdict(Enum):
+    ACCEPT = "accept"
+    COMPARE = "compare"  # the log holds an event of this revision: a retry if it is the same event, else `rejection`
+
+
+def decide(head: Head | None, proposal: Proposal) -> Verdict | CheckpointError:
+    """Whether a proposal may be written behind a head: the table of `Checkpoint` and compare-and-swap in docs/guarantees.md."""
+    expected, revision = proposal.expected, proposal.revision
+    if head is None:
+        if expected is not None:
+            return NotFound(proposal.checkpoint_id)
+        if revision == 0 or proposal.type == EventType.IMPORTED:
+            return Verdict.ACCEPT
+        return rejection(None, proposal)
+    if head.tenant != proposal.tenant:
+        return NotFound(proposal.checkpoint_id)
+    if revision == head.revision + 1 and expected == head.revision and head.quarantine is None and head.type != EventType.DELETED:
+        return _check_successor(head, proposal) or Verdict.ACCEPT
+    if revision <= head.revision or proposal.event_id == head.event_id:
+        return Verdict.COMPARE
+    return rejection(head, proposal)
+
+
+def rejection(head: Head | None, proposal: Proposal) -> CheckpointError:
+    """Why a proposal that is no retry cannot follow the head."""
+    if head is None:
+        return Conflict(proposal.checkpoint_id, expected=proposal.expected, actual=None, proposed=proposal.revision)
+    if head.quarantine is not None:
+        return Quarantined(proposal.checkpoint_id, last_good_revision=head.revision, reason=head.quarantine)
+    if head.type == EventType.DELETED:
+        return Deleted(proposal.checkpoint_id, last_revision=head.revision)
+    return Conflict(proposal.checkpoint_id, expected=proposal.expected, actual=head.revision, proposed=proposal.revision)
+
+
+def _check_successor(head: Head, proposal: Proposal) -> CheckpointError | None:
+    if proposal.event_id == head.event_id:
+        return InvalidRequest("event_id", "is the one of the current revision", hint="Build the successor with next().")
+    if proposal.run_id != head.run_id:
+        return InvalidRequest("run_id", f"is {proposal.run_id} where the checkpoint has {head.run_id}", hint="A successor keeps its run.")
+    if proposal.type == EventType.IMPORTED:
+        return rejection(head, proposal)
+    if proposal.type != EventType.MIGRATED:
+        if proposal.kind != head.kind:
+            return InvalidRequest("kind", f"is {proposal.kind} where the checkpoint has {head.kind}", hint="Only a migration changes it.")
+        if proposal.schema_version != head.schema_version:
+            return InvalidRequest(
+                "schema_version",
+                f"is {proposal.schema_version} where the checkpoint has {head.schema_version}",
+                hint="Only a migration changes it.",
+            )
+    if head.usage != proposal.usage:
+        for name, spent in head.usage.items():
+            now = proposal.usage.get(name, 0)
+            if now < spent:
+                return InvalidRequest(f"usage.{name}", f"is {now} where {spent} were already spent", hint="Usage never decreases.")
+    return None
+
+
+class Finding(NamedTuple):
+    """What a record in the log turned out to be."""
+
+    missing: tuple[int, int] | None = None  # first and last revision that the log no longer holds before it
+    fault: str | None = None  # why it cannot be accepted
+
+
+_GOOD = Finding()
+
+
+def judge(head: Head | None, header: EventHeader, *, compacted: bool) -> Finding:
+    """Whether a record may stand behind a head.
+
+    `compacted` says that records before this one may have been removed by compaction: then a jump forward is a gap, to be
+    reported. Otherwise nothing can be missing, and a jump is a foreign writer's.
+    """
+    first = head is None
+    last_known = -1 if head is None else head.revision
+    if head is not None and header.revision <= last_known:
+        return Finding(fault=f"revision {header.revision} after revision {last_known}")
+    if head is not None and head.tenant != header.tenant:
+        return Finding(fault=f"tenant {header.tenant} in a checkpoint of tenant {head.tenant}")
+    if head is not None and head.run_id != header.run_id:
+        return Finding(fault=f"run {header.run_id} in a checkpoint of run {head.run_id}")
+    if header.revision == last_known + 1:
+        expected_hash = GENESIS if head is None else head.hash
+        if header.previous_hash != expected_hash:
+            return Finding(fault=f"revision {header.revision} does not continue the hash chain")
+        if head is not None and head.type == EventType.DELETED:
+            return Finding(fault=f"revision {header.revision} after the checkpoint was deleted")
+        return _GOOD
+    if first and header.type == EventType.IMPORTED and header.previous_hash == GENESIS:
+        return _GOOD
+    if compacted:
+        return Finding(missing=(last_known + 1, header.revision - 1))
+    return Finding(fault=f"revision {header.revision} after {'nothing' if first else f'revision {last_known}'}")

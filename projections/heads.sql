@@ -1,0 +1,103 @@
+-- name: lookup
+SELECT
+    checkpoint_id::VARCHAR, partition, "offset", recorded_at, revision, event_id::VARCHAR, run_id::VARCHAR, type, tenant, kind,
+    schema_version, usage, event_hash, event
+FROM heads
+WHERE checkpoint_id IN (/* ids */);
+
+-- name: lookup_without_event
+SELECT
+    checkpoint_id::VARCHAR, partition, "offset", recorded_at, revision, event_id::VARCHAR, run_id::VARCHAR, type, tenant, kind,
+    schema_version, usage, event_hash, NULL
+FROM heads
+WHERE checkpoint_id IN (/* ids */);
+
+-- name: list
+-- The page is chosen inside, so that only its rows are converted: otherwise every head's maps are, 2 microseconds each.
+SELECT
+    checkpoint_id::VARCHAR, partition, "offset", recorded_at, revision, event_id::VARCHAR, run_id::VARCHAR, type, tenant, kind,
+    schema_version, phase, updated_at, actor, labels::JSON::MAP(VARCHAR, VARCHAR), usage::JSON::MAP(VARCHAR, BIGINT), payload_size,
+    stored_size, type = 'DELETED'
+FROM (
+    SELECT * EXCLUDE (event)
+    FROM heads
+    WHERE ($after IS NULL OR checkpoint_id > $after::UUID)
+        AND ($tenant IS NULL OR tenant = $tenant)
+        AND ($kind IS NULL OR kind = $kind)
+        AND ($phase IS NULL OR phase = $phase)
+        AND ($run_id IS NULL OR run_id = $run_id::UUID)
+        AND ($older_than IS NULL OR recorded_at < $older_than)
+        AND ($newer_than IS NULL OR recorded_at > $newer_than)
+        AND ($include_deleted OR type <> 'DELETED')
+        AND (
+            $label_keys IS NULL
+            OR list_bool_and(list_transform(
+                list_zip($label_keys::VARCHAR[], $label_values::VARCHAR[]),
+                lambda pair: coalesce((labels::JSON::MAP(VARCHAR, VARCHAR))[pair[1]] = pair[2], false)
+            ))
+        )
+    ORDER BY checkpoint_id
+    LIMIT $limit
+)
+ORDER BY checkpoint_id;
+
+-- name: list_at
+-- The same, of the newest row of each checkpoint below a position. The filters on what never changes come before that choice.
+WITH bounds AS (
+    SELECT unnest($partitions::INTEGER[]) AS partition, unnest($offsets::BIGINT[]) AS next_offset
+),
+latest AS (
+    SELECT unnest(arg_max(
+        struct_pack(
+            checkpoint_id := r.checkpoint_id, partition := r.partition, "offset" := r."offset", recorded_at := r.recorded_at,
+            revision := r.revision, event_id := r.event_id, run_id := r.run_id, type := r.type, tenant := r.tenant, kind := r.kind,
+            schema_version := r.schema_version, phase := r.phase, updated_at := r.updated_at, actor := r.actor, labels := r.labels,
+            usage := r.usage, payload_size := r.payload_size, stored_size := r.stored_size
+        ),
+        struct_pack(revision := r.revision, "offset" := r."offset")
+    ))
+    FROM revisions r
+    JOIN bounds ON bounds.partition = r.partition AND r."offset" < bounds.next_offset
+    WHERE ($after IS NULL OR r.checkpoint_id > $after::UUID)
+        AND ($tenant IS NULL OR r.tenant = $tenant)
+        AND ($run_id IS NULL OR r.run_id = $run_id::UUID)
+    GROUP BY r.checkpoint_id
+)
+SELECT
+    checkpoint_id::VARCHAR, partition, "offset", recorded_at, revision, event_id::VARCHAR, run_id::VARCHAR, type, tenant, kind,
+    schema_version, phase, updated_at, actor, labels, usage, payload_size, stored_size, type = 'DELETED'
+FROM latest
+WHERE ($kind IS NULL OR kind = $kind)
+    AND ($phase IS NULL OR phase = $phase)
+    AND ($older_than IS NULL OR recorded_at < $older_than)
+    AND ($newer_than IS NULL OR recorded_at > $newer_than)
+    AND ($include_deleted OR type <> 'DELETED')
+    AND (
+        $label_keys IS NULL
+        OR list_bool_and(list_transform(
+            list_zip($label_keys::VARCHAR[], $label_values::VARCHAR[]),
+            lambda pair: coalesce(labels[pair[1]] = pair[2], false)
+        ))
+    )
+ORDER BY checkpoint_id
+LIMIT $limit;
+
+-- name: gaps_across
+-- Gaps that a position falls into: noticed at or after it, and nothing between the revision before them and the position is known.
+WITH bounds AS (
+    SELECT unnest($partitions::INTEGER[]) AS partition, unnest($offsets::BIGINT[]) AS next_offset
+)
+SELECT g.checkpoint_id::VARCHAR, g.first_revision, g.last_revision, g.reason, count(*) OVER ()
+FROM gaps g
+JOIN bounds b ON b.partition = g.partition AND g."offset" >= b.next_offset
+JOIN heads h ON h.checkpoint_id = g.checkpoint_id
+WHERE g.reason <> 'import'
+    AND ($tenant IS NULL OR h.tenant = $tenant)
+    AND ($run_id IS NULL OR h.run_id = $run_id::UUID)
+    AND NOT EXISTS (
+        SELECT 1
+        FROM revisions r
+        WHERE r.checkpoint_id = g.checkpoint_id AND r.revision < g.first_revision AND r."offset" >= b.next_offset
+    )
+ORDER BY g.checkpoint_id, g."offset"
+LIMIT 1;

@@ -1,0 +1,79 @@
+"""A copy of a projection that notebooks and second processes open while the owner goes on writing."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import duckdb
+
+from projections.database import translated
+from projections.engine import Projection, fsync_directory
+from projections.errors import ProjectionError
+from projections.statements import identifier, literal
+
+
+def snapshot(projection: Projection, target: Path) -> None:
+    """Write a consistent copy of an open projection to `target`, replacing what is there, while reads and batches go on.
+
+    A process that has an older snapshot of the same name open keeps the old content until it detaches and attaches again.
+
+    Args:
+        projection: open, and with a file of its own.
+        target: a file in a directory of the same file system.
+
+    Raises:
+        ProjectionError: the projection is in memory, or DuckDB could not write the copy.
+        OSError: the file could not be put in its place.
+    """
+    if projection.path is None:
+        raise ProjectionError("a projection in memory cannot be snapshotted")
+    # The only file besides its own that DuckDB is allowed to open: external access is off for everything else.
+    draft = Path(f"{projection.path}.snapshot")
+    with projection.snapshot_lock, projection.cursor() as cursor:
+        for left in (draft, Path(f"{draft}.wal")):
+            left.unlink(missing_ok=True)  # of a process that was killed in here
+        connection = cursor.connection
+        try:
+            name = identifier(connection.execute("SELECT current_database()").fetchall()[0][0])
+            connection.execute(f"ATTACH {literal(str(draft))} AS snapshot_draft")
+            try:
+                connection.execute(f"COPY FROM DATABASE {name} TO snapshot_draft")
+            finally:
+                connection.execute("DETACH snapshot_draft")
+        except duckdb.Error as error:
+            raise translated(error, projection.path) from error
+        _put_in_place(draft, target)
+
+
+def private_copy(source: Path, directory: Path) -> Path:
+    """Copy a snapshot into a directory of one's own, to open it there as a `Projection` and follow the log from its positions.
+
+    Only for a file that no DuckDB in this process has open: a plain copy of one would drop the process's lock on it.
+
+    Args:
+        source: a snapshot.
+        directory: where the copy goes, under the same name; created if absent.
+
+    Returns:
+        The path of the copy.
+
+    Raises:
+        OSError: a file could not be read or written.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    draft = directory / f"{source.name}.copying"
+    shutil.copyfile(source, draft)
+    _put_in_place(draft, directory / source.name)
+    return directory / source.name
+
+
+def _put_in_place(draft: Path, target: Path) -> None:
+    descriptor = os.open(draft, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    os.replace(draft, target)
+    fsync_directory(target.parent)
