@@ -59,7 +59,12 @@ class AsyncCheckpointStore:
         return [each if isinstance(each, CheckpointError) else await each for each in pending]
 
     async def delete(
-        self, checkpoint_id: CheckpointId | UUID | str, expected: int, *, event_id: EventId | UUID | str | None = None, timeout: float | None = None
+        self,
+        checkpoint_id: CheckpointId | UUID | str,
+        expected: int,
+        *,
+        event_id: EventId | UUID | str | None = None,
+        timeout: float | None = None,
     ) -> Receipt:
         """See `CheckpointStore.delete`."""
         return await asyncio.to_thread(self._store.delete, checkpoint_id, expected, event_id=event_id, timeout=timeout)
@@ -199,7 +204,10 @@ class AsyncCheckpointStore:
         self._next_flush(loop)
 
     def _flushed(
-        self, loop: asyncio.AbstractEventLoop, waiting: Sequence[tuple[Proposal, asyncio.Future[Outcome]]], task: asyncio.Task[Sequence[Outcome]]
+        self,
+        loop: asyncio.AbstractEventLoop,
+        waiting: Sequence[tuple[Proposal, asyncio.Future[Outcome]]],
+        task: asyncio.Task[Sequence[Outcome]],
     ) -> None:
         failure = task.exception()
         if failure is None:

@@ -14,8 +14,8 @@ from eventlog.position import Position
 from eventlog.projector import translated
 from eventlog.revision import Gap
 from projections import heads, history, reports
+from projections.database import Table
 from projections.engine import Projection
-from projections.select_only import Table
 
 
 class CheckpointSummary(NamedTuple):

@@ -124,7 +124,7 @@ def decode(data: bytes, *, verify: bool = True) -> CheckpointEvent:
     """The whole event; `verify` holds the body against the header's digest. Raises `SchemaMismatch` or `Corrupted`."""
     header, digest, schema, stream = _read_header(data)
     try:
-        body = fastavro.schemaless_reader(stream, schema.body, None)
+        body: Any = fastavro.schemaless_reader(stream, schema.body, None)
     except (EOFError, ValueError, IndexError, MemoryError, OverflowError) as error:
         raise Corrupted("event", f"its body cannot be decoded: {error!r}") from error
     if stream.read(1):
@@ -144,7 +144,7 @@ def _read_header(data: bytes) -> tuple[EventHeader, bytes, EventSchema, io.Bytes
     stream = io.BytesIO(data)
     stream.seek(_PREAMBLE)
     try:
-        fields = fastavro.schemaless_reader(stream, schema.header, None)
+        fields: Any = fastavro.schemaless_reader(stream, schema.header, None)
     # fastavro reports damaged bytes in each of these ways
     except (EOFError, ValueError, IndexError, KeyError, MemoryError, OverflowError, TypeError) as error:
         raise Corrupted("event", f"its header cannot be decoded: {error!r}") from error

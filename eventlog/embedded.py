@@ -120,6 +120,11 @@ class EmbeddedLog:
             yield [Record(0, position, recorded_at, key.encode(), event) for position, recorded_at, key, event in rows]
             start = rows[-1][0] + 1
 
+    def revisions(self, after: Position) -> Iterator[tuple[Sequence[Record], Position]]:
+        """See `Log.revisions`."""
+        for records in self.read(after):
+            yield records, Position.after(0, records[-1].offset)
+
     def end(self) -> Position:
         """See `Log.end`."""
         with self._reading() as connection:
@@ -182,7 +187,7 @@ class EmbeddedLog:
                 self._committed.wait(min(left, _POLL_SECONDS))
                 self._waiting -= 1
 
-    def settle(self, timeout: float) -> None:  # noqa: ARG002 - SQLite's own bound
+    def settle(self, checkpoint_id: str | None, timeout: float) -> None:  # noqa: ARG002 - SQLite's own bound
         """See `Log.settle`. Writing anything overwrites what a failed commit may have left at the journal's end."""
         with self._reading() as connection:
             connection.execute(_SQL["settle"], (str(time.time_ns()),))

@@ -52,13 +52,13 @@ class GroupCommit(Generic[Item, Result]):
     def submit(self, items: Sequence[Item]) -> Sequence[Result]:
         """The results of `items`, once they are written."""
         with self._lock:
-            if self._led:
-                mine: _Waiting[Item, Result] | None = _Waiting(items)
-                self._queue.append(mine)
-            else:
+            leads = not self._led
+            if leads:
                 self._led = True
-                mine = None
-        if mine is None:
+            else:
+                mine = _Waiting[Item, Result](items)
+                self._queue.append(mine)
+        if leads:
             try:
                 return self._write(items)
             finally:
@@ -79,9 +79,7 @@ class GroupCommit(Generic[Item, Result]):
         assert mine.results is not None
         return mine.results
 
-    def try_submit(
-        self, items: Sequence[Item], attempt: Callable[[Sequence[Item]], Sequence[Result] | None]
-    ) -> Sequence[Result] | None:
+    def try_submit(self, items: Sequence[Item], attempt: Callable[[Sequence[Item]], Sequence[Result] | None]) -> Sequence[Result] | None:
         """What `attempt` makes of the items; None, and nothing is done, when somebody is writing already."""
         with self._lock:
             if self._led:

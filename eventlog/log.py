@@ -64,6 +64,13 @@ class Log(Protocol):
         """As `append`, without waiting: `done` gets the outcomes from a thread of the log's. False, and nothing done, if it has none."""
         ...
 
+    def revisions(self, after: Position) -> Iterator[tuple[Sequence[Record], Position]]:
+        """Good events behind a position, in order, in batches, each with the position that is reached by it.
+
+        What `read` gives, without what is quarantined. The last position may lie behind the last record: not every offset is an event.
+        """
+        ...
+
     def read(self, after: Position) -> Iterator[Sequence[Record]]:
         """Committed records behind a position, in order, without gaps, in batches, up to the end at the time of the call."""
         ...
@@ -76,8 +83,8 @@ class Log(Protocol):
         """Waits up to `timeout` seconds for a committed event behind a position; whether there is one."""
         ...
 
-    def settle(self, timeout: float) -> None:
-        """Returns when no append that has ended with an unknown outcome can still become committed."""
+    def settle(self, checkpoint_id: str | None, timeout: float) -> None:
+        """Returns when no append of a checkpoint (None: of any) that has ended with an unknown outcome can still become committed."""
         ...
 
     def place(self, checkpoint_id: str, *, at_least: Position | None) -> tuple[int, int] | None:

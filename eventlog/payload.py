@@ -100,7 +100,7 @@ def _canonical(value: Any) -> str:
 
 def _is_plain(value: Any) -> bool:
     """Whether nothing in here needs a closer look: level by level, leaves judged by the set of their types, which is one pass in C."""
-    level = [[value]]
+    level: list[Any] = [[value]]
     for _ in range(_DEEPEST):
         below: list[Any] = []
         for container in level:

@@ -9,23 +9,34 @@ import contextlib
 import shutil
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
 from eventlog import codec
-from eventlog.errors import Busy, CheckpointError, ConfigurationError, Corrupted, InvalidRequest, SchemaMismatch, StorageError, StoreClosed
+from eventlog.errors import (
+    Busy,
+    CheckpointError,
+    ConfigurationError,
+    Corrupted,
+    HistoryRemoved,
+    InvalidRequest,
+    SchemaMismatch,
+    StorageError,
+    StoreClosed,
+)
 from eventlog.event import EventHeader
 from eventlog.log import LogIdentity, Record
 from eventlog.position import Position
 from eventlog.rules import Head, judge
 from projections.engine import HeadRow, Projection
-from projections.errors import InvalidQuery, ProjectionDamaged, ProjectionError, ProjectionForeign, ProjectionLocked
+from projections.errors import InvalidQuery, PastGone, ProjectionDamaged, ProjectionError, ProjectionForeign, ProjectionLocked
 from projections.rows import Batch, GapRow, QuarantineRow, RevisionRow
 from projections.snapshot import private_copy, snapshot
 
 PROJECTION_FILE = "projection.duckdb"
+QUARANTINED_BEFORE = "a record behind its last good revision breaks the rules"
 SNAPSHOT_FILE = "snapshot.duckdb"
 _BATCH_ROWS = 2_000  # facts: appender batches of about 1000 and more; beyond 2000 nothing is gained
 
@@ -44,35 +55,39 @@ def interpret(
     records: Sequence[Record],
     *,
     heads_of: Callable[[list[str]], Mapping[str, Head]],
+    blocked: Mapping[str, str],
     keep_events: bool,
     compacted_before: int,
+    partition_of: Callable[[str], int] | None = None,
 ) -> Interpreted:
     """Judges records in the log's order against the heads before them.
 
     Arguments:
         heads_of: the current heads of the ids that it is given.
+        blocked: the checkpoints that are quarantined already, and why.
         keep_events: whether rows carry the events' bytes.
         compacted_before: milliseconds of the log's clock; what was recorded earlier may have lost its predecessors to compaction.
+        partition_of: where a checkpoint's records belong; None: there is one partition only.
 
     A record that cannot be read, stands under a wrong key, or breaks the rules is quarantined, and every later record of its
     checkpoint with it: what builds on a foreign record is not to be trusted either.
     """
     found = Interpreted()
-    decoded = [_decoded(record) for record in records]
+    blocked = dict(blocked)
+    decoded = [_decoded(record, partition_of) for record in records]
     ids = {each[0].checkpoint_id for each in decoded if not isinstance(each, str)}
     heads = dict(heads_of(list(ids))) if ids else {}
     for record, each in zip(records, decoded, strict=True):
         if isinstance(each, str):
-            _quarantine(found, heads, record, _checkpoint_of(record.key), each)
+            _quarantine(found, blocked, record, _checkpoint_of(record.key), each)
             continue
         header, digest = each
-        head = heads.get(header.checkpoint_id)
-        if head is not None and head.quarantine is not None:
-            _quarantine(found, heads, record, header.checkpoint_id, f"behind a quarantined record: {head.quarantine}")
+        if header.checkpoint_id in blocked:
+            _quarantine(found, blocked, record, header.checkpoint_id, f"behind a quarantined record: {blocked[header.checkpoint_id]}")
             continue
-        finding = judge(head, header, compacted=record.recorded_at < compacted_before)
+        finding = judge(heads.get(header.checkpoint_id), header, compacted=record.recorded_at < compacted_before)
         if finding.fault is not None:
-            _quarantine(found, heads, record, header.checkpoint_id, finding.fault)
+            _quarantine(found, blocked, record, header.checkpoint_id, finding.fault)
             continue
         if finding.missing is not None:
             found.gaps.append(GapRow(record.partition, record.offset, header.checkpoint_id, *finding.missing, "compaction"))
@@ -83,7 +98,7 @@ def interpret(
     return found
 
 
-def _decoded(record: Record) -> tuple[EventHeader, bytes] | str:
+def _decoded(record: Record, partition_of: Callable[[str], int] | None) -> tuple[EventHeader, bytes] | str:
     """The header and hash, or why there are none."""
     if record.value is None:
         return "a tombstone that no purge wrote"
@@ -93,6 +108,8 @@ def _decoded(record: Record) -> tuple[EventHeader, bytes] | str:
         return str(error)
     if record.key is not None and record.key != header.checkpoint_id.encode():
         return f"its key is not the id of its checkpoint {header.checkpoint_id}"
+    if partition_of is not None and partition_of(header.checkpoint_id) != record.partition:
+        return f"checkpoint {header.checkpoint_id} belongs to partition {partition_of(header.checkpoint_id)}"
     return header, digest
 
 
@@ -106,12 +123,12 @@ def _checkpoint_of(key: bytes | None) -> str | None:
     return text if all(character in "0123456789abcdef-" for character in text) else None
 
 
-def _quarantine(found: Interpreted, heads: dict[str, Head], record: Record, checkpoint_id: str | None, reason: str) -> None:
+def _quarantine(found: Interpreted, blocked: dict[str, str], record: Record, checkpoint_id: str | None, reason: str) -> None:
     found.quarantined.append(
         QuarantineRow(record.partition, record.offset, record.recorded_at, checkpoint_id, reason, record.key, record.value)
     )
-    if checkpoint_id is not None and (head := heads.get(checkpoint_id)) is not None:
-        heads[checkpoint_id] = found.heads[checkpoint_id] = head._replace(quarantine=reason)
+    if checkpoint_id is not None:
+        blocked.setdefault(checkpoint_id, reason)
 
 
 def _row(record: Record, header: EventHeader, digest: bytes, keep_events: bool) -> RevisionRow:
@@ -160,7 +177,6 @@ def head_of_row(row: HeadRow) -> Head:
         row.partition,
         row.offset,
         row.recorded_at,
-        "a record behind its last good revision breaks the rules" if row.quarantined else None,
     )
 
 
@@ -175,6 +191,8 @@ def translated(path: Path | None = None) -> Iterator[None]:
         raise ConfigurationError(str(error), hint="Give this store a projection directory of its own, or `eventlog rebuild`.") from error
     except ProjectionDamaged as error:
         raise Corrupted("projection", str(error), hint="It is disposable: `eventlog rebuild` makes it anew from the log.") from error
+    except PastGone as error:
+        raise HistoryRemoved(str(error), reason=error.reason) from error
     except InvalidQuery as error:
         raise InvalidRequest("query", str(error)) from error
     except ProjectionError as error:
@@ -187,10 +205,12 @@ class Readable(Protocol):
     @property
     def identity(self) -> LogIdentity: ...
 
-    def read(self, after: Position) -> Iterator[Sequence[Record]]: ...
+    def read(self, after: Position) -> Iterable[Sequence[Record]]: ...
 
 
-def follow(log: Readable, projection: Projection, *, keep_events: bool, compacted_before: int, progress: Callable[[int], None] | None = None) -> None:
+def follow(
+    log: Readable, projection: Projection, *, keep_events: bool, compacted_before: int, progress: Callable[[int], None] | None = None
+) -> None:
     """Brings a projection up to the log's end. Killed at any instruction, it goes on where the last transaction ended."""
 
     def heads_of(ids: list[str]) -> dict[str, Head]:
@@ -198,9 +218,13 @@ def follow(log: Readable, projection: Projection, *, keep_events: bool, compacte
 
     pending: list[Record] = []
     positions = projection.positions()
+    blocked = dict.fromkeys(projection.quarantined_ids(), QUARANTINED_BEFORE)
 
     def apply() -> None:
-        found = interpret(pending, heads_of=heads_of, keep_events=keep_events, compacted_before=compacted_before)
+        found = interpret(pending, heads_of=heads_of, blocked=blocked, keep_events=keep_events, compacted_before=compacted_before)
+        for quarantined in found.quarantined:
+            if quarantined.checkpoint_id is not None:
+                blocked.setdefault(quarantined.checkpoint_id, quarantined.reason)
         for record in pending:
             positions[record.partition] = record.offset + 1
         projection.apply(Batch(dict(positions), found.rows, found.gaps, found.quarantined))
@@ -251,13 +275,13 @@ class Projector:
             if self._private is not None:
                 raise Busy(str(self._directory), "the projection is in use by another process")
             draft = self._directory / f"rebuild-{PROJECTION_FILE}"
-            _discard(draft)
+            discard_file(draft)
             new = self._make(draft).open()
             try:
                 follow(self._log, new, keep_events=False, compacted_before=0, progress=progress)
             except BaseException:
                 new.close()
-                _discard(draft)
+                discard_file(draft)
                 raise
             self._projection.replace_with(new)
             follow(self._log, self._projection, keep_events=False, compacted_before=0)
@@ -289,7 +313,7 @@ class Projector:
         except (ProjectionDamaged, ProjectionForeign):
             if not rebuilding:
                 raise
-            _discard(path)  # disposable, and the person has just asked for a new one
+            discard_file(path)  # disposable, and the person has just asked for a new one
             return self._make(path).open()
 
     def _open_private(self) -> Projection:
@@ -304,7 +328,8 @@ class Projector:
         return self._make(directory / PROJECTION_FILE).open()
 
 
-def _discard(path: Path) -> None:
+def discard_file(path: Path) -> None:
+    """Removes a projection's file and journal, not its lock."""
     for each in path.parent.glob(f"{path.name}*"):
         if not each.name.endswith(".lock"):
             each.unlink(missing_ok=True)

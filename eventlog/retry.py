@@ -14,13 +14,18 @@ from eventlog.rules import Head, Proposal, rejection
 _NOT_COMPARED = frozenset({"actor", "payload_digest", "payload_size", "encoding", "encryption", "previous_hash"})
 
 
-def answer(head: Head, proposal: Proposal, stored: bytes | None, partition: int, offset: int, recorded_at: int) -> Receipt | CheckpointError:
+def answer(
+    head: Head, proposal: Proposal, stored: bytes | None, partition: int, offset: int, recorded_at: int
+) -> Receipt | CheckpointError:
     """The original receipt when `stored`, the event of the proposed revision, is the proposed one; otherwise why it is refused.
 
     `stored` is None when the log no longer holds that revision: then nothing shows that this is a retry.
     """
     if stored is None:
-        return rejection(head, proposal)
+        reused = head.event_id == proposal.event_id
+        return (
+            EventIdReused(proposal.checkpoint_id, event_id=proposal.event_id, differs="revision") if reused else rejection(head, proposal)
+        )
     header, _ = codec.decode_header(stored)
     if header.event_id != proposal.event_id:
         if head.event_id == proposal.event_id:

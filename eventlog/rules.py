@@ -9,7 +9,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from eventlog.codec import Draft
-from eventlog.errors import CheckpointError, Conflict, Deleted, InvalidRequest, NotFound, Quarantined
+from eventlog.errors import CheckpointError, Conflict, Deleted, EventIdReused, InvalidRequest, NotFound
 from eventlog.event import GENESIS, EventHeader, EventType
 
 
@@ -29,7 +29,6 @@ class Head(NamedTuple):
     partition: int
     offset: int
     recorded_at: int  # milliseconds, the log's clock
-    quarantine: str | None = None  # why the checkpoint is read-only
 
     @classmethod
     def of(cls, header: EventHeader, digest: bytes, partition: int, offset: int, recorded_at: int) -> Head:
@@ -100,7 +99,7 @@ def decide(head: Head | None, proposal: Proposal) -> Verdict | CheckpointError:
         return rejection(None, proposal)
     if head.tenant != proposal.tenant:
         return NotFound(proposal.checkpoint_id)
-    if revision == head.revision + 1 and expected == head.revision and head.quarantine is None and head.type != EventType.DELETED:
+    if revision == head.revision + 1 and expected == head.revision and head.type != EventType.DELETED:
         return _check_successor(head, proposal) or Verdict.ACCEPT
     if revision <= head.revision or proposal.event_id == head.event_id:
         return Verdict.COMPARE
@@ -111,8 +110,6 @@ def rejection(head: Head | None, proposal: Proposal) -> CheckpointError:
     """Why a proposal that is no retry cannot follow the head."""
     if head is None:
         return Conflict(proposal.checkpoint_id, expected=proposal.expected, actual=None, proposed=proposal.revision)
-    if head.quarantine is not None:
-        return Quarantined(proposal.checkpoint_id, last_good_revision=head.revision, reason=head.quarantine)
     if head.type == EventType.DELETED:
         return Deleted(proposal.checkpoint_id, last_revision=head.revision)
     return Conflict(proposal.checkpoint_id, expected=proposal.expected, actual=head.revision, proposed=proposal.revision)
@@ -120,7 +117,7 @@ def rejection(head: Head | None, proposal: Proposal) -> CheckpointError:
 
 def _check_successor(head: Head, proposal: Proposal) -> CheckpointError | None:
     if proposal.event_id == head.event_id:
-        return InvalidRequest("event_id", "is the one of the current revision", hint="Build the successor with next().")
+        return EventIdReused(proposal.checkpoint_id, event_id=proposal.event_id, differs="revision")
     if proposal.run_id != head.run_id:
         return InvalidRequest("run_id", f"is {proposal.run_id} where the checkpoint has {head.run_id}", hint="A successor keeps its run.")
     if proposal.type == EventType.IMPORTED:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 from uuid import UUID
 
-from eventlog.catalog import Catalog, CheckpointSummary, Page
-from eventlog.checkpoint import DEFAULT_TENANT, MAX_TENANT, Checkpoint, Receipt, check_name, check_text, to_millis
+from eventlog.catalog import Catalog, Page
+from eventlog.checkpoint import MAX_TENANT, Checkpoint, Receipt, check_name, check_text, to_millis
 from eventlog.codec import decode, decode_header
-from eventlog.errors import CheckpointError, Deleted, EventIdReused, HistoryRemoved, InvalidRequest, NotFound, OutcomeUnknown
+from eventlog.errors import CheckpointError, Deleted, HistoryRemoved, InvalidRequest, NotFound, OutcomeUnknown
 from eventlog.event import EventHeader, EventType, to_checkpoint
 from eventlog.head_cache import LeastRecentlyUsed
 from eventlog.ids import CheckpointId, EventId
@@ -96,7 +96,12 @@ class CheckpointStore:
         return [next(committed) if outcome is None else outcome for outcome in outcomes]
 
     def delete(
-        self, checkpoint_id: CheckpointId | UUID | str, expected: int, *, event_id: EventId | UUID | str | None = None, timeout: float | None = None
+        self,
+        checkpoint_id: CheckpointId | UUID | str,
+        expected: int,
+        *,
+        event_id: EventId | UUID | str | None = None,
+        timeout: float | None = None,
     ) -> Receipt:
         """Ends a checkpoint by a DELETED event behind revision `expected`. Its id never starts again; its history stays readable.
 
@@ -123,7 +128,7 @@ class CheckpointStore:
         Answers from the log, never from a guess; raises `OutcomeUnknown` while the log cannot be asked. A `Checkpoint` is found
         by its place; an event id alone has to be searched for, newest first.
         """
-        self._log.settle(self._timeout(timeout))
+        self._log.settle(event.id if isinstance(event, Checkpoint) else None, self._timeout(timeout))
         if isinstance(event, Checkpoint):
             self._log.place(event.id, at_least=None)  # a barrier: the answer is as of now
             record = self._log.revision(event.id, event.revision)
@@ -261,14 +266,14 @@ class CheckpointStore:
 
         `Position()` starts at the beginning, `store.position()` now. `idle_timeout` ends it after so many seconds without news.
         """
-        position = dict(after.offsets)
+        position = after
         while True:
-            for records in self._log.read(Position.of(position)):
+            for records, reached in self._log.revisions(position):
+                position = reached
                 for record in records:
-                    position[record.partition] = record.offset + 1
                     if record.value is not None and self._visible(decode_header(record.value)[0].tenant):
                         yield read_revision(record)
-            if not self._await_news(Position.of(position), idle_timeout):
+            if not self._await_news(position, idle_timeout):
                 return
 
     def position(self) -> Position:
@@ -380,6 +385,3 @@ class CheckpointStore:
 def _event(record: Record) -> bytes:
     assert record.value is not None
     return record.value
-
-
-

@@ -1,0 +1,205 @@
+"""Connections to Kafka, with the guards that kafka-python 3.0.12 needs.
+
+The version is exact because the guards reach into it. Each names the defect that it answers, and has a test that fails without it
+(tests/kafka/test_client_guards.py).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Callable, Iterator
+from importlib.metadata import version
+from typing import Any, TypeVar
+
+from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
+from kafka.consumer.fetcher import Fetcher
+from kafka.errors import KafkaConnectionError, KafkaError
+from kafka.net.compat import KafkaNetClient
+
+from eventlog.address import KafkaAddress
+from eventlog.errors import CheckpointError, ConfigurationError, InvalidRequest, Unavailable
+
+Client = TypeVar("Client")
+
+GUARDED_VERSION = "3.0.12"
+
+BOOTSTRAP_MS = 6_000  # an address that nobody answers at is reported within 10 s, topic check included
+_RECONNECT_MS = 500  # the client's own bound, 30 s, would keep a store away from a broker that is back
+
+# facts: retry_backoff 5 ms is the best p50 and p99 of 1, 2, 5 and 20; the default, 100, makes 10 transactions a second
+_RETRY_BACKOFF_MS = 5
+TRANSACTION_TIMEOUT_MS = 15_000  # what a dead writer can make readers wait
+REQUEST_TIMEOUT_MS = 5_000
+DELIVERY_TIMEOUT_MS = 10_000
+_BATCH_BYTES = 1 << 20  # idempotence allows one batch in flight a partition: a group commit should be one
+_FETCH_BYTES = 16 << 20
+
+_SECURITY = {
+    "security_protocol": str,
+    "ssl_cafile": str,
+    "ssl_certfile": str,
+    "ssl_keyfile": str,
+    "ssl_password": str,
+    "ssl_crlfile": str,
+    "ssl_check_hostname": bool,
+    "sasl_mechanism": str,
+    "sasl_plain_username": str,
+    "sasl_plain_password": str,
+    "sasl_kerberos_name": str,
+    "sasl_kerberos_service_name": str,
+    "sasl_kerberos_domain_name": str,
+    "client_id": str,
+}
+STORE_SETTINGS = frozenset({"state"})
+
+logging.getLogger("kafka").addHandler(logging.NullHandler())  # quiet unless the application wants to hear it
+
+
+class PatientNetClient(KafkaNetClient):  # type: ignore[misc]
+    """Defect C: a request whose coordinator cannot be reached at that moment is dropped instead of retried."""
+
+    def await_ready(self, node_id: int, timeout_ms: int = 30_000) -> bool:
+        try:
+            return bool(super().await_ready(node_id, timeout_ms=timeout_ms))
+        except KafkaConnectionError:
+            return False
+
+
+class TransactionalProducer(KafkaProducer):  # type: ignore[misc]
+    """A producer whose end is ours: the original's `__del__` silences its module's log for the whole process."""
+
+    def __del__(self) -> None:
+        pass
+
+
+def _contains_abort_marker(self: Any, batch: Any) -> bool:
+    """Defect E: an empty control batch, as a fence leaves it behind after cleaning, stops a read_committed reader for ever."""
+    if not batch.is_control_batch:
+        return False
+    record = next(batch, None)
+    return bool(record is not None and record.abort)
+
+
+def install_guards() -> None:
+    """Patches what no option reaches. Raises `ConfigurationError` with any other version of the client."""
+    found = version("kafka-python")
+    if found != GUARDED_VERSION:
+        raise ConfigurationError(
+            f"kafka-python {found} is installed where {GUARDED_VERSION} is needed",
+            hint="The guards against that version's defects are not known to work with another. Install the exact version.",
+        )
+    Fetcher.PartitionRecords._contains_abort_marker = _contains_abort_marker
+
+
+def client_settings(address: KafkaAddress) -> dict[str, Any]:
+    """What every client of an address is made with. Raises `InvalidRequest` for a setting that is not known."""
+    settings: dict[str, Any] = {
+        "bootstrap_servers": list(address.servers),
+        "bootstrap_timeout_ms": BOOTSTRAP_MS,
+        "reconnect_backoff_max_ms": _RECONNECT_MS,
+    }
+    for name, value in address.settings.items():
+        kind = _SECURITY.get(name)
+        if kind is not None:
+            settings[name] = value.lower() in {"1", "true", "yes"} if kind is bool else value
+        elif name not in STORE_SETTINGS:
+            raise InvalidRequest(
+                "address", f"unknown setting {name!r}", hint=f"Known are {', '.join(sorted({*_SECURITY, *STORE_SETTINGS}))}."
+            )
+    return settings
+
+
+def admin(address: KafkaAddress) -> KafkaAdminClient:
+    """A client for topics, settings and offsets. It does not survive a broker's restart: make a new one after an error."""
+    return _connected(KafkaAdminClient, address, request_timeout_ms=REQUEST_TIMEOUT_MS)
+
+
+def consumer(address: KafkaAddress) -> KafkaConsumer:
+    """A read_committed consumer without a group: it is told where to read, and says so when that place does not exist."""
+    return _connected(
+        KafkaConsumer,
+        address,
+        group_id=None,
+        isolation_level="read_committed",
+        auto_offset_reset="none",
+        enable_auto_commit=False,
+        allow_auto_create_topics=False,
+        max_poll_records=2_000,
+        fetch_max_bytes=_FETCH_BYTES,
+        max_partition_fetch_bytes=_FETCH_BYTES,
+        fetch_max_wait_ms=500,
+        retry_backoff_ms=20,
+        request_timeout_ms=REQUEST_TIMEOUT_MS,
+    )
+
+
+def producer(address: KafkaAddress, *, transactional_id: str, max_event_bytes: int, **overrides: Any) -> TransactionalProducer:
+    """A transactional producer, not yet initialised. `overrides` are for tests."""
+    settings: dict[str, Any] = {
+        "transactional_id": transactional_id,
+        "transaction_timeout_ms": TRANSACTION_TIMEOUT_MS,
+        "acks": "all",
+        "retry_backoff_ms": _RETRY_BACKOFF_MS,
+        "request_timeout_ms": REQUEST_TIMEOUT_MS,
+        "delivery_timeout_ms": DELIVERY_TIMEOUT_MS,
+        "max_block_ms": 10_000,
+        "batch_size": _BATCH_BYTES,
+        "max_request_size": max_event_bytes + (1 << 16),
+        "compression_type": "zstd",
+        "allow_auto_create_topics": False,
+    }
+    return _connected(TransactionalProducer, address, **{**settings, **overrides})
+
+
+def _connected(make: Callable[..., Client], address: KafkaAddress, **settings: Any) -> Client:
+    """A client; one that cannot be made leaves no thread, which its own constructor would."""
+    inner: list[PatientNetClient] = []
+
+    def remember(**configs: Any) -> PatientNetClient:
+        inner.append(PatientNetClient(**configs))
+        return inner[-1]
+
+    try:
+        with translated(address):
+            return make(**client_settings(address), kafka_client=remember, **settings)
+    except BaseException:
+        for each in inner:
+            each.close()
+            each._net.stop()
+        raise
+
+
+def discard(producer: TransactionalProducer, *, timeout: float = 5.0) -> None:
+    """Ends a producer without waiting for anything it still wants to send; its open transaction is left to the next owner.
+
+    `close()` is not used: with unacknowledged batches it raises and leaves its thread running.
+    """
+    producer._unregister_cleanup()
+    producer._sender.force_close()
+    producer._sender.wakeup()
+    producer._sender.join(timeout)
+    if producer._metrics:
+        producer._metrics.close()
+    producer._closed = True
+
+
+@contextlib.contextmanager
+def translated(address: KafkaAddress) -> Iterator[None]:
+    """The client's errors in the store's own words."""
+    try:
+        yield
+    except CheckpointError:
+        raise
+    except KafkaError as error:
+        raise unavailable(address, error) from error
+    except (OSError, AssertionError, ValueError) as error:  # the client checks its arguments and files with these
+        raise ConfigurationError(f"{address}: {error}", hint="Check the address and its security settings.") from error
+
+
+def unavailable(address: KafkaAddress, error: Exception) -> Unavailable:
+    """An `Unavailable` that names the servers, whatever the client said."""
+    return Unavailable(str(address), f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)
+
+
+install_guards()

@@ -1,0 +1,235 @@
+"""The log on Kafka: the parts put together behind the contract of `eventlog.log`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from platformdirs import user_state_path
+
+from eventlog.address import KafkaAddress
+from eventlog.errors import ConfigurationError, StorageError, StoreClosed
+from eventlog.kafka.client import admin
+from eventlog.kafka.client import translated as kafka_translated
+from eventlog.kafka.offsets import Offsets
+from eventlog.kafka.ownership import Ownership
+from eventlog.kafka.tail import Tail, read_until
+from eventlog.kafka.topic import TopicSpec, describe, differences, partition_of
+from eventlog.kafka.view import View
+from eventlog.kafka.writer import Writer
+from eventlog.log import LogIdentity, Outcome, Record
+from eventlog.position import Position
+from eventlog.projector import translated
+from eventlog.rules import Proposal
+from projections import history, stream
+from projections.engine import Projection
+
+_BARRIER_SECONDS = 30.0
+_ROWS = 500
+
+
+class KafkaLog:
+    """A topic as a log. Made by `open_kafka_log`; safe to share between threads, not across a fork."""
+
+    reads_wait = True
+
+    def __init__(self, *, address: KafkaAddress, identity: LogIdentity, directory: Path, spec: TopicSpec, max_event_bytes: int) -> None:
+        self.address = address
+        self.identity = identity
+        self.max_event_bytes = max_event_bytes
+        self.view = View(identity=identity, directory=directory, hold_ms=spec.hold_ms)
+        self._pid = os.getpid()
+        self._offsets = Offsets(address=address, partitions=identity.partitions)
+        self.ownership = Ownership(address=address, view=self.view, offsets=self._offsets, max_event_bytes=max_event_bytes)
+        self.writer = Writer(topic=address.topic, partitions=identity.partitions, view=self.view, ownership=self.ownership)
+        self._tail: Tail | None = None
+        self.projector = _BarrierFirst(self)
+
+    def open(self) -> None:
+        """Opens the projection, starts to follow the topic, and is ready to write. Owns nothing until something is written."""
+        try:
+            self.view.open()
+            self.view.read_from_log = self.read
+            self._tail = Tail(address=self.address, starts=self.view.positions, sink=self.view.ingest, failed=self.view.fail)
+            self._tail.start()
+            self.writer.start()
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Lets what is in flight end, then stops every thread: writer, tail, projection, clients."""
+        self.writer.close()
+        if self._tail is not None:
+            self._tail.stop()
+        self.view.close()
+        self._offsets.close()
+
+    # -- the Log contract -----------------------------------------------------------------------------------------
+
+    def append(self, proposals: Sequence[Proposal], *, timeout: float) -> Sequence[Outcome]:
+        """See `Log.append`."""
+        self._require_process()
+        return self.writer.append(proposals, timeout=timeout)
+
+    def append_at_once(self, proposals: Sequence[Proposal]) -> Sequence[Outcome] | None:  # noqa: ARG002
+        """See `Log.append_at_once`. A broker always has to be waited for."""
+        return None
+
+    def append_later(self, proposals: Sequence[Proposal], *, timeout: float, done: Callable[[Sequence[Outcome]], None]) -> bool:
+        """See `Log.append_later`."""
+        self._require_process()
+        self.writer.append_later(proposals, timeout=timeout, done=done)
+        return True
+
+    def settle(self, checkpoint_id: str | None, timeout: float) -> None:
+        """See `Log.settle`. Takes the partitions over if need be: only a fence shows that nothing sent before can still arrive."""
+        self._require_process()
+        partitions = range(self.identity.partitions) if checkpoint_id is None else [self._partition(checkpoint_id)]
+        self.writer.settle(list(partitions), timeout=timeout)
+
+    def read(self, after: Position) -> Iterator[Sequence[Record]]:
+        """See `Log.read`. What the topic holds, quarantined records included."""
+        ends = self._offsets.last_stable(timeout=_BARRIER_SECONDS)
+        yield from read_until(self.address, {number: after.next_offset(number) for number in ends}, ends)
+
+    def revisions(self, after: Position) -> Iterator[tuple[Sequence[Record], Position]]:
+        """See `Log.revisions`. From the projection, which also has what compaction has removed from the topic."""
+        projection = self.view.flushed()
+        reached = {number: after.next_offset(number) for number in range(self.identity.partitions)}
+        for number, end in sorted(projection.positions().items()):
+            start = reached[number]
+            while start < end:
+                with translated():
+                    rows = stream.since(projection, number, start, end, _ROWS)
+                if not rows:
+                    break
+                reached[number] = start = rows[-1].offset + 1
+                yield [_record(row.partition, row.offset, row.recorded_at, row.event) for row in rows], Position.of(reached)
+            reached[number] = max(start, end)
+        yield [], Position.of(reached)
+
+    def end(self) -> Position:
+        """See `Log.end`."""
+        return Position.of(self._barrier())
+
+    def wait(self, after: Position, timeout: float) -> bool:
+        """See `Log.wait`."""
+        return self.view.await_news(after, timeout)
+
+    def place(self, checkpoint_id: str, *, at_least: Position | None) -> tuple[int, int] | None:
+        """See `Log.place`."""
+        if at_least is None:
+            self._barrier(self._partition(checkpoint_id))
+        else:
+            self.view.await_position(dict(at_least.offsets), _BARRIER_SECONDS)
+        with translated():
+            head = self.view.head(checkpoint_id)
+        return None if head is None else (head.partition, head.offset)
+
+    def latest(self, checkpoint_id: str) -> Record | None:
+        """See `Log.latest`."""
+        return self.view.latest(checkpoint_id)
+
+    def revision(self, checkpoint_id: str, revision: int) -> Record | None:
+        """See `Log.revision`."""
+        return self.view.revision(checkpoint_id, revision)
+
+    def as_of(self, checkpoint_id: str, position: Position) -> Record | None:
+        """See `Log.as_of`."""
+        number = self._partition(checkpoint_id)
+        with translated():
+            row = history.as_of(self.view.flushed(), checkpoint_id, number, position.next_offset(number))
+        return None if row is None else _record(row.partition, row.offset, row.recorded_at, row.event)
+
+    def by_event_id(self, event_id: str) -> Record | None:
+        """See `Log.by_event_id`."""
+        self._barrier()
+        with translated():
+            row = history.by_event_id(self.view.flushed(), event_id)
+        return None if row is None else _record(row.partition, row.offset, row.recorded_at, row.event)
+
+    def history(self, checkpoint_id: str, *, after: int, position: Position | None, limit: int) -> Sequence[Record]:
+        """See `Log.history`."""
+        with translated():
+            # Only the bound of the checkpoint's own partition matters, so a position that names no other will do.
+            at = None if position is None else {number: position.next_offset(number) for number in range(self.identity.partitions)}
+            rows = history.history(self.view.flushed(), checkpoint_id, after_revision=after, limit=limit, at=at)
+        return [_record(row.partition, row.offset, row.recorded_at, row.event) for row in rows]
+
+    def position_at(self, millis: int) -> Position:
+        """See `Log.position_at`."""
+        self._barrier()
+        with translated():
+            return Position.of(history.position_at(self.view.flushed(), millis))
+
+    # -- inside ---------------------------------------------------------------------------------------------------
+
+    def _partition(self, checkpoint_id: str) -> int:
+        return partition_of(checkpoint_id, self.identity.partitions)
+
+    def _barrier(self, partition: int | None = None) -> dict[int, int]:
+        """Waits until this process has seen everything that was acknowledged to anybody before the call."""
+        self._require_process()
+        self.view.require()
+        ends = self._offsets.last_stable(timeout=_BARRIER_SECONDS)
+        self.view.await_position(ends if partition is None else {partition: ends[partition]}, _BARRIER_SECONDS)
+        return ends
+
+    def _require_process(self) -> None:
+        if self._pid != os.getpid():
+            raise StoreClosed("the store is not open in this process", hint="Open the store in the process that uses it, after forking.")
+
+
+class _BarrierFirst:
+    """The projection as the catalog wants it: with everything that was acknowledged before the question."""
+
+    def __init__(self, log: KafkaLog) -> None:
+        self._log = log
+
+    def current(self) -> Projection:
+        self._log.end()
+        return self._log.view.flushed()
+
+    def rebuild(self, progress: Callable[[int], None] | None = None) -> None:
+        self._log.end()
+        self._log.view.rebuild(progress)
+
+    def close(self) -> None:
+        """The log closes its own projection."""
+
+
+def _record(partition: int, offset: int, recorded_at: int, event: bytes | None) -> Record:
+    return Record(partition, offset, recorded_at, None, event)
+
+
+def open_kafka_log(address: KafkaAddress, *, max_event_bytes: int | None = None, spec: TopicSpec | None = None) -> KafkaLog:
+    """Checks the topic exactly, then opens it. Raises `ConfigurationError` with every difference, `NotAStore`, `Unavailable`, `Busy`."""
+    spec = spec or TopicSpec()
+    client = admin(address)
+    try:
+        with kafka_translated(address):
+            state = describe(client, address)
+    finally:
+        client.close()
+    wrong = differences(state, spec)
+    if wrong:
+        hint = "Correct the topic's settings; the store does not start, because each of these can lose data."
+        raise ConfigurationError(f"{address} is not set up as a checkpoint log", differences=wrong, hint=hint)
+    limit = spec.max_event_bytes if max_event_bytes is None else min(max_event_bytes, spec.max_event_bytes)
+    identity = LogIdentity(f"{state.cluster_id}/{state.topic_id}", state.partitions)
+    directory = _state_directory(address, state.cluster_id, state.topic_id)
+    log = KafkaLog(address=address, identity=identity, directory=directory, spec=spec, max_event_bytes=limit)
+    log.open()
+    return log
+
+
+def _state_directory(address: KafkaAddress, cluster_id: str, topic_id: str) -> Path:
+    given = address.settings.get("state")
+    directory = Path(given).expanduser() if given else user_state_path("eventlog") / cluster_id / topic_id
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StorageError(str(directory), f"cannot be made: {error.strerror}", hint="Give another one with ?state=DIR.") from error
+    return directory

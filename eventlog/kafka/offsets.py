@@ -1,0 +1,79 @@
+"""Where the ends of partitions are: the two bounds that the protocol waits for.
+
+A barrier for reads is the last stable offset: nothing is acknowledged before a read_committed tail has seen it, so every acknowledged
+event lies below it, and a dead writer's open transaction does not hang readers. The high watermark is for a take-over only, where
+commits that nobody acknowledged matter too (facts: bounding a take-over by the last stable offset loses them silently).
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+
+from kafka import KafkaAdminClient, TopicPartition
+from kafka.admin import OffsetSpec
+from kafka.errors import KafkaError
+from kafka.structs import OffsetAndTimestamp
+
+from eventlog.address import KafkaAddress
+from eventlog.errors import CheckpointError, StoreClosed
+from eventlog.group_commit import GroupCommit
+from eventlog.kafka.client import admin, unavailable
+
+_READ_UNCOMMITTED, _READ_COMMITTED = 0, 1
+_PAUSE = 0.05  # seconds between attempts while the broker does not answer
+
+
+class Offsets:
+    """Asks for ends. Concurrent callers share one request, which is always sent after each of them has called."""
+
+    def __init__(self, *, address: KafkaAddress, partitions: int) -> None:
+        self._address = address
+        self._partitions = tuple(TopicPartition(address.topic, number) for number in range(partitions))
+        self._client: KafkaAdminClient | None = None
+        self._lock = threading.Lock()
+        self._closed = False
+        self._stable = GroupCommit[float, dict[int, int]](self._last_stable)
+
+    def last_stable(self, *, timeout: float) -> dict[int, int]:
+        """The last stable offset of every partition. Raises `Unavailable` after `timeout` seconds."""
+        return self._stable.submit((time.monotonic() + timeout,))[0]
+
+    def high_watermark(self, partition: int, *, timeout: float) -> int:
+        """The high watermark of a partition. Raises `Unavailable` after `timeout` seconds."""
+        return self._ask(self._partitions[partition : partition + 1], _READ_UNCOMMITTED, time.monotonic() + timeout)[partition]
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            self._drop()
+
+    def _last_stable(self, deadlines: Sequence[float]) -> list[dict[int, int]]:
+        return [self._ask(self._partitions, _READ_COMMITTED, max(deadlines))] * len(deadlines)
+
+    def _ask(self, partitions: Sequence[TopicPartition], isolation: int, deadline: float) -> dict[int, int]:
+        while True:
+            try:
+                with self._lock:
+                    if self._closed:
+                        raise StoreClosed("the store was closed")
+                    if self._client is None:
+                        self._client = admin(self._address)
+                    found: dict[TopicPartition, OffsetAndTimestamp] = self._client.list_partition_offsets(
+                        dict.fromkeys(partitions, OffsetSpec.LATEST), isolation_level=isolation, timeout_ms=2_000
+                    )
+                    return {each.partition: end.offset for each, end in found.items()}
+            except (KafkaError, CheckpointError) as error:
+                if isinstance(error, StoreClosed):
+                    raise
+                with self._lock:
+                    self._drop()  # facts: after a broker's restart the admin client fails every call until it is made anew
+                if time.monotonic() > deadline:
+                    raise error if isinstance(error, CheckpointError) else unavailable(self._address, error) from error
+                time.sleep(_PAUSE)
+
+    def _drop(self) -> None:
+        client, self._client = self._client, None
+        if client is not None:
+            client.close()

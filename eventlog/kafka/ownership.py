@@ -1,0 +1,65 @@
+"""Owning a partition: one writer at a time, fenced by the broker."""
+
+from __future__ import annotations
+
+import random
+import threading
+
+from eventlog.address import KafkaAddress
+from eventlog.kafka.client import TransactionalProducer, discard, producer, translated
+from eventlog.kafka.offsets import Offsets
+from eventlog.kafka.view import View
+
+# After losing a partition, wait this long before taking it back. facts: two processes without a hold fenced each other without end
+# (183 take-overs for 11 transactions); with it they made 208 commits a second where one alone makes 222.
+HOLD_SECONDS = (0.3, 0.6)
+_CATCH_UP_SECONDS = 30.0
+
+
+def hold() -> float:
+    """Seconds to wait after losing a partition; random, so that two processes do not wait in step."""
+    return random.uniform(*HOLD_SECONDS)
+
+
+class Ownership:
+    """Takes partitions over. Counts it: each time is an exception, and too many are a sign of two stores on one topic."""
+
+    def __init__(self, *, address: KafkaAddress, view: View, offsets: Offsets, max_event_bytes: int) -> None:
+        self._address = address
+        self._view = view
+        self._offsets = offsets
+        self._max_event_bytes = max_event_bytes
+        self._lock = threading.Lock()
+        self.takeovers = 0
+
+    def transactional_id(self, partition: int) -> str:
+        """The same for every process: that is what fences."""
+        return f"{self._address.topic}-writer-{partition}"
+
+    def take(self, partition: int) -> TransactionalProducer:
+        """Takes a partition over and returns the producer that owns it. Raises `Unavailable` or `StoreClosed`.
+
+        The steps stand in this order, and none can be left out:
+
+        1. A new producer. The one before is never used again: after any doubt its state machine can report what did not happen.
+        2. `init_transactions`. The broker fences every earlier owner, completes or aborts its open transaction, and answers only when
+           that is decided and its markers are written. From here on no request of an earlier owner can change the partition.
+        3. Take the high watermark, after 2. It covers whatever an earlier owner committed, acknowledged to its callers or not. The
+           last stable offset would not do: it may trail commits that step 2 has just decided.
+        4. Wait until this process's own read_committed tail has come that far. Only then are the heads in memory the true ones, and only
+           then may a proposal be validated: a proposal judged by older heads could repeat a revision that is already in the log.
+
+        What was sent before and is not seen after step 4 was aborted, and never will be in the log.
+        """
+        owner = producer(self._address, transactional_id=self.transactional_id(partition), max_event_bytes=self._max_event_bytes)
+        try:
+            with translated(self._address):
+                owner.init_transactions()
+            end = self._offsets.high_watermark(partition, timeout=_CATCH_UP_SECONDS)
+            self._view.await_position({partition: end}, _CATCH_UP_SECONDS)
+        except BaseException:
+            discard(owner)
+            raise
+        with self._lock:
+            self.takeovers += 1
+        return owner

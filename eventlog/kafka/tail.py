@@ -1,0 +1,122 @@
+"""The tail: this process's own read_committed reader of the topic. What it shows is what happened; nothing else decides."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from kafka import KafkaConsumer, TopicPartition
+from kafka.errors import KafkaError, OffsetOutOfRangeError, UnknownTopicOrPartitionError
+
+from eventlog.address import KafkaAddress
+from eventlog.errors import CheckpointError, ConfigurationError
+from eventlog.kafka.client import consumer, translated
+from eventlog.log import Record
+
+_POLL_MS = 100  # how soon the thread notices that it should end
+_RETRY_SECONDS = 0.1  # between attempts to reach a broker that does not answer
+
+Sink = Callable[[Sequence[Record], Mapping[int, int]], None]
+
+
+def read_partitions(address: KafkaAddress, starts: Mapping[int, int]) -> KafkaConsumer:
+    """A consumer that stands at the given offsets. Raises `ConfigurationError` when one lies outside the log."""
+    client = consumer(address)
+    try:
+        with translated(address):
+            partitions = [TopicPartition(address.topic, number) for number in starts]
+            client.assign(partitions)
+            firsts, ends = client.beginning_offsets(partitions), client.end_offsets(partitions)
+            for partition in partitions:
+                start = starts[partition.partition]
+                if start > ends[partition]:
+                    # The last stable offset may lie behind an acknowledged one only when the log was cut or made anew.
+                    raise ConfigurationError(
+                        f"{address}: this store has read partition {partition.partition} up to {start}, but it ends at {ends[partition]}",
+                        hint="The topic lost data or was replaced. Find out why; `eventlog rebuild` starts from what the topic holds now.",
+                    )
+                client.seek(partition, max(start, firsts[partition]))
+    except BaseException:
+        client.close()
+        raise
+    return client
+
+
+def poll(client: KafkaConsumer, timeout_ms: int) -> tuple[list[Record], dict[int, int]]:
+    """The next records, and the first offset of each partition that is not read yet.
+
+    Positions, not records, say how far reading got: markers and removed records take offsets too.
+    """
+    polled = client.poll(timeout_ms=timeout_ms)
+    records = [
+        Record(partition.partition, each.offset, each.timestamp, each.key, each.value)
+        for partition, batch in polled.items()
+        for each in batch
+    ]
+    return records, {partition.partition: client.position(partition) for partition in client.assignment()}
+
+
+class Tail:
+    """A thread that reads all partitions and hands what it reads to `sink`, for ever.
+
+    Assumes that it alone calls its consumer, which is not thread-safe. A broker that goes away is waited for; anything else that goes
+    wrong ends the thread and is told to `failed`, so that the store can say so instead of living on without news.
+    """
+
+    def __init__(self, *, address: KafkaAddress, starts: Mapping[int, int], sink: Sink, failed: Callable[[Exception], None]) -> None:
+        self._address = address
+        self._positions = dict(starts)
+        self._sink = sink
+        self._failed = failed
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"eventlog-tail-{address.topic}", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stop.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            while not self._stop.is_set():
+                try:
+                    self._follow()
+                except (OffsetOutOfRangeError, UnknownTopicOrPartitionError):
+                    raise
+                except KafkaError:
+                    self._stop.wait(_RETRY_SECONDS)
+                except CheckpointError as error:
+                    if isinstance(error, ConfigurationError) or not isinstance(error.__cause__, KafkaError):
+                        raise
+                    self._stop.wait(_RETRY_SECONDS)
+        except Exception as error:  # noqa: BLE001 - nobody else would see it
+            self._failed(error)
+
+    def _follow(self) -> None:
+        client = read_partitions(self._address, self._positions)
+        try:
+            while not self._stop.is_set():
+                records, positions = poll(client, _POLL_MS)
+                if records or positions != self._positions:
+                    self._sink(records, positions)
+                    self._positions = positions
+        finally:
+            client.close()
+
+
+def read_until(address: KafkaAddress, starts: Mapping[int, int], ends: Mapping[int, int]) -> Iterator[Sequence[Record]]:
+    """Everything that is committed between two cuts, in batches."""
+    client = read_partitions(address, starts)
+    try:
+        positions = dict(starts)
+        while any(positions[number] < end for number, end in ends.items()):
+            with translated(address):
+                records, positions = poll(client, _POLL_MS)
+            records = [record for record in records if record.offset < ends[record.partition]]
+            if records:
+                yield records
+    finally:
+        client.close()

@@ -1,0 +1,148 @@
+"""The topic: made only on request, and checked exactly whenever a store opens.
+
+A wrong cleanup policy or retention eats data silently, so that nothing about it is assumed: every difference is listed and the store
+refuses to start.
+"""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+from typing import Any
+
+from kafka import KafkaAdminClient
+from kafka.admin import ConfigResource
+from kafka.errors import KafkaError, TopicAlreadyExistsError
+
+from eventlog.address import KafkaAddress
+from eventlog.errors import ConfigurationError, InvalidRequest, NotAStore
+from eventlog.kafka.client import admin, translated
+
+DAY_MS = 86_400_000
+HOLD_MS = 7 * DAY_MS  # how long every revision surely stays in the topic: the audit hold
+MAX_EVENT_BYTES = 8 << 20
+_BATCH_OVERHEAD = 256 << 10  # what a batch adds around one event of the largest size
+MAX_PARTITIONS = 1_000
+MAX_REPLICATION = 10
+
+
+def partition_of(checkpoint_id: str, partitions: int) -> int:
+    """Where a checkpoint's events belong, for ever: CRC-32 of its key, modulo the partition count, which never changes."""
+    return zlib.crc32(checkpoint_id.encode()) % partitions
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSpec:
+    """The settings that a topic must have. Times are in milliseconds."""
+
+    hold_ms: int = HOLD_MS
+    max_event_bytes: int = MAX_EVENT_BYTES
+    delete_retention_ms: int = DAY_MS
+
+    def settings(self, replication: int) -> dict[str, str]:
+        """As Kafka names and spells them."""
+        return {
+            "cleanup.policy": "compact",
+            "message.timestamp.type": "LogAppendTime",
+            "min.compaction.lag.ms": str(self.hold_ms),
+            "max.compaction.lag.ms": str(2 * self.hold_ms),
+            "delete.retention.ms": str(self.delete_retention_ms),
+            "min.insync.replicas": "2" if replication >= 3 else "1",
+            "unclean.leader.election.enable": "false",
+            "max.message.bytes": str(self.max_event_bytes + _BATCH_OVERHEAD),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class TopicState:
+    """A topic as it is."""
+
+    cluster_id: str
+    topic_id: str
+    partitions: int
+    replication: int
+    settings: dict[str, str]
+    verifies_transactions: str | None  # transaction.partition.verification.enable of the brokers, when they tell
+
+
+def create_topic(address: KafkaAddress, *, partitions: int = 4, replication: int | None = None, spec: TopicSpec | None = None) -> None:
+    """Makes the topic. Raises `ConfigurationError` when it exists, `InvalidRequest`, or `Unavailable`."""
+    if type(partitions) is not int or not 1 <= partitions <= MAX_PARTITIONS:
+        raise InvalidRequest("partitions", f"{partitions!r} is not within 1 to {MAX_PARTITIONS}")
+    if replication is not None and (type(replication) is not int or not 1 <= replication <= MAX_REPLICATION):
+        raise InvalidRequest("replication", f"{replication!r} is not within 1 to {MAX_REPLICATION}")
+    client = admin(address)
+    try:
+        with translated(address):
+            copies = replication or (3 if len(client.describe_cluster()["brokers"]) >= 3 else 1)
+            wanted = {"num_partitions": partitions, "replication_factor": copies, "configs": (spec or TopicSpec()).settings(copies)}
+            try:
+                client.create_topics({address.topic: wanted}, timeout_ms=10_000)
+            except TopicAlreadyExistsError as error:
+                raise ConfigurationError(f"{address} already exists", hint="Open it, or choose another name.") from error
+            except KafkaError as error:
+                raise ConfigurationError(
+                    f"{address} cannot be made: {error}", hint="Check the replication and the broker's limits."
+                ) from error
+            client.wait_for_topics([address.topic], timeout_ms=10_000)
+    finally:
+        client.close()
+
+
+def check_topic(address: KafkaAddress, *, spec: TopicSpec | None = None) -> list[str]:
+    """Every difference between the topic and what it must be; none: it is right. Raises `NotAStore` when there is no topic."""
+    client = admin(address)
+    try:
+        with translated(address):
+            return differences(describe(client, address), spec or TopicSpec())
+    finally:
+        client.close()
+
+
+def describe(client: KafkaAdminClient, address: KafkaAddress) -> TopicState:
+    """The topic as it is. Raises `NotAStore` when there is none."""
+    topic = client.describe_topics([address.topic])[0]
+    if topic["error_code"] == 3 or not topic["partitions"]:
+        raise NotAStore(f"{address}: there is no such topic", hint="Make it with `eventlog init`, or correct the name.")
+    if topic["error_code"] != 0:
+        raise ConfigurationError(
+            f"{address} cannot be described (Kafka's error {topic['error_code']})", hint="Check the right to describe it."
+        )
+    controller = str(topic["partitions"][0]["leader_id"])
+    told = client.describe_configs([ConfigResource("TOPIC", address.topic), ConfigResource("BROKER", controller)], config_filter="all")
+    settings = _values(told, "topic", address.topic)
+    if not settings:  # the client hides the error code of a resource that may not be read
+        raise ConfigurationError(f"{address}: its settings cannot be read", hint="Check the right to describe the topic's configuration.")
+    return TopicState(
+        cluster_id=str(client.describe_cluster()["cluster_id"]),
+        topic_id=str(topic["topic_id"]),
+        partitions=len(topic["partitions"]),
+        replication=len(topic["partitions"][0]["replica_nodes"]),
+        settings=settings,
+        verifies_transactions=_values(told, "broker", controller).get("transaction.partition.verification.enable"),
+    )
+
+
+def differences(state: TopicState, spec: TopicSpec) -> list[str]:
+    """What is not as it must be, one line each."""
+    found = [
+        f"{name} is {state.settings.get(name, 'not set')}; it must be {value}"
+        for name, value in spec.settings(state.replication).items()
+        if not _holds(name, state.settings.get(name), value)
+    ]
+    if state.verifies_transactions == "false":
+        found.append("transaction.partition.verification.enable is false on the broker; it must be true")
+    return found
+
+
+def _holds(name: str, actual: str | None, wanted: str) -> bool:
+    """Exact, but for min.insync.replicas and delete.retention.ms, of which more is as good."""
+    if actual is None:
+        return False
+    if name in {"min.insync.replicas", "delete.retention.ms"}:
+        return actual.isdigit() and int(actual) >= int(wanted)
+    return actual == wanted
+
+
+def _values(told: dict[str, Any], kind: str, name: str) -> dict[str, str]:
+    return {key: entry["value"] for key, entry in told.get(kind, {}).get(name, {}).items()}

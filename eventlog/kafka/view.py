@@ -1,0 +1,400 @@
+"""What this process has seen of the topic: the newest revisions in memory, all others in its projection.
+
+The tail pushes; each record is judged, becomes visible at once, and is written to the projection a little later by a thread of its own,
+so that no caller waits for DuckDB. Until then it is kept here: whatever is asked is answered from both.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+
+from eventlog.errors import CheckpointError, Corrupted, HistoryRemoved, StorageError, StoreClosed, Unavailable
+from eventlog.head_cache import LeastRecentlyUsed
+from eventlog.kafka.topic import partition_of
+from eventlog.log import LogIdentity, Record
+from eventlog.position import Position
+from eventlog.projector import PROJECTION_FILE, QUARANTINED_BEFORE, Interpreted, discard_file, follow, head_of_row, interpret, translated
+from eventlog.rules import Head
+from projections import history
+from projections.engine import Projection
+from projections.rows import Batch, GapRow, QuarantineRow, RevisionRow
+
+_LINGER_SECONDS = 0.2  # how long a row waits for others before DuckDB is asked to take it
+_BATCH_ROWS = 2_000
+_MOST_PENDING = 20_000  # rows; the tail waits beyond this
+_MOST_PENDING_BYTES = 128 << 20
+_RECENT_EVENTS = 20_000
+_HEADS = 50_000
+
+
+class _Pending:
+    """A run of judged records that the projection does not hold yet, and how far it reaches."""
+
+    __slots__ = ("bytes", "found", "positions")
+
+    def __init__(self, found: Interpreted, positions: Mapping[int, int]) -> None:
+        self.found = found
+        self.positions = positions
+        self.bytes = sum(row.stored_size for row in found.rows)
+
+
+class View:
+    """Heads, revisions and positions as this process has seen them. Safe to share between threads."""
+
+    def __init__(self, *, identity: LogIdentity, directory: Path, hold_ms: int) -> None:
+        self._identity = identity
+        self._directory = directory
+        self._hold_ms = hold_ms
+        self._projection: Projection | None = None
+        self._changed = threading.Condition()  # guards everything below
+        self._positions: dict[int, int] = {}
+        self._applied: dict[int, int] = {}
+        self._pending: deque[_Pending] = deque()
+        self._pending_rows = 0
+        self._pending_bytes = 0
+        self._newest: dict[str, RevisionRow] = {}  # the newest row of each checkpoint that is pending
+        self._recent: OrderedDict[str, tuple[int, int, int]] = OrderedDict()  # event id -> partition, offset, recorded_at
+        self._blocked: dict[str, str] = {}
+        self._generation = 0  # counts ingests, so that a head read from the projection is not cached after a newer one came
+        self._heads = LeastRecentlyUsed[Head](entries=_HEADS, weight=_HEADS)
+        self._flush_wanted = False
+        self._failure: Exception | None = None
+        self._closed = False
+        self._listeners: list[Callable[[], None]] = []
+        self._applier = threading.Thread(target=self._apply_for_ever, name="eventlog-projection", daemon=True)
+        self._applying = threading.Lock()  # held while the projection changes
+        self._rebuilding = threading.Lock()
+        self.read_from_log: Callable[[Position], Iterable[Sequence[Record]]] = _no_log
+
+    # -- life -----------------------------------------------------------------------------------------------------
+
+    def open(self) -> None:
+        """Opens the projection and starts its thread. Raises `Busy` when another process has it."""
+        with translated(self._directory):
+            self._projection = self._make(self._directory / PROJECTION_FILE).open()
+            self._applied = {**dict.fromkeys(range(self._identity.partitions), 0), **self._projection.positions()}
+            self._positions = dict(self._applied)
+            self._blocked = dict.fromkeys(self._projection.quarantined_ids(), QUARANTINED_BEFORE)
+        self._applier.start()
+
+    def close(self) -> None:
+        """Writes what is pending, then closes the projection."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+        if self._applier.ident is not None:
+            self._applier.join()
+        if self._projection is not None:
+            self._projection.close()
+
+    def fail(self, error: Exception) -> None:
+        """A part that this view depends on has stopped: from now on every call says so."""
+        with self._changed:
+            self._failure = self._failure or error
+            self._changed.notify_all()
+            listeners = list(self._listeners)
+        for listener in listeners:
+            listener()
+
+    def listen(self, listener: Callable[[], None]) -> None:
+        """Calls `listener` after every ingest, from the tail's thread."""
+        self._listeners.append(listener)
+
+    def require(self) -> None:
+        """Raises when nothing new can be seen any more."""
+        if self._failure is not None:
+            if isinstance(self._failure, CheckpointError) and not isinstance(self._failure, Unavailable):
+                raise self._failure
+            raise StoreClosed(f"the store has stopped following the log: {self._failure!r}") from self._failure
+        if self._closed:
+            raise StoreClosed("the store was closed")
+
+    # -- the tail's side ------------------------------------------------------------------------------------------
+
+    def ingest(self, records: Sequence[Record], positions: Mapping[int, int]) -> None:
+        """Makes records visible. Called by the tail alone."""
+        found = interpret(
+            records,
+            heads_of=self.heads,
+            blocked=self._blocked,
+            keep_events=True,
+            compacted_before=self._compacted_before(),
+            partition_of=lambda checkpoint_id: partition_of(checkpoint_id, self._identity.partitions),
+        )
+        with self._changed:
+            while (self._pending_rows > _MOST_PENDING or self._pending_bytes > _MOST_PENDING_BYTES) and not (self._closed or self._failure):
+                self._changed.wait(1.0)
+            self._generation += 1
+            pending = _Pending(found, dict(positions))
+            self._pending.append(pending)
+            self._pending_rows += len(found.rows) + 1
+            self._pending_bytes += pending.bytes
+            for row in found.rows:
+                self._newest[row.checkpoint_id] = row
+                self._recent[row.event_id] = (row.partition, row.offset, row.recorded_at)
+            for checkpoint_id, head in found.heads.items():
+                self._heads.put(checkpoint_id, head)
+            for quarantined in found.quarantined:
+                if quarantined.checkpoint_id is not None:
+                    self._blocked.setdefault(quarantined.checkpoint_id, quarantined.reason)
+            while len(self._recent) > _RECENT_EVENTS:
+                self._recent.popitem(last=False)
+            self._positions.update(positions)
+            self._changed.notify_all()
+        for listener in self._listeners:
+            listener()
+
+    # -- what was seen --------------------------------------------------------------------------------------------
+
+    @property
+    def positions(self) -> dict[int, int]:
+        with self._changed:
+            return dict(self._positions)
+
+    def next_offset(self, partition: int) -> int:
+        return self._positions[partition]
+
+    def await_position(self, wanted: Mapping[int, int], timeout: float) -> None:
+        """Waits until everything before a cut has been seen. Raises `Unavailable` after `timeout` seconds."""
+        deadline = time.monotonic() + timeout
+        with self._changed:
+            while any(self._positions.get(number, 0) < offset for number, offset in wanted.items()):
+                self.require()
+                left = deadline - time.monotonic()
+                if left <= 0 or not self._changed.wait(left):
+                    raise Unavailable("kafka", f"the log was read up to {Position.of(self._positions)} only, within {timeout:.0f} s")
+            self.require()
+
+    def await_news(self, after: Position, timeout: float) -> bool:
+        """Waits for a good revision behind a position; whether there is one."""
+        deadline = time.monotonic() + timeout
+        with self._changed:
+            while not any(offset > after.next_offset(number) for number, offset in self._positions.items()):
+                self.require()
+                left = deadline - time.monotonic()
+                if left <= 0 or not self._changed.wait(left):
+                    return False
+        return True
+
+    def seen(self, event_id: str) -> tuple[int, int, int] | None:
+        """Partition, offset and time of an event that was seen lately."""
+        return self._recent.get(event_id)
+
+    def blocked(self, checkpoint_id: str) -> str | None:
+        """Why a checkpoint is read-only; None when it is not."""
+        return self._blocked.get(checkpoint_id)
+
+    def quarantined(self) -> dict[str, str]:
+        with self._changed:
+            return dict(self._blocked)
+
+    def head(self, checkpoint_id: str) -> Head | None:
+        return self.heads([checkpoint_id]).get(checkpoint_id)
+
+    def heads(self, checkpoint_ids: Sequence[str]) -> dict[str, Head]:
+        """The last good event of each checkpoint that has one."""
+        found: dict[str, Head] = {}
+        cold: list[str] = []
+        for checkpoint_id in checkpoint_ids:
+            head = self._heads.get(checkpoint_id)
+            if head is None:
+                cold.append(checkpoint_id)
+            else:
+                found[checkpoint_id] = head
+        if cold:
+            found.update(self._cold_heads(cold))
+        return found
+
+    def _cold_heads(self, checkpoint_ids: list[str]) -> dict[str, Head]:
+        with self._changed:
+            generation = self._generation
+            pending = {each: row for each in checkpoint_ids if (row := self._newest.get(each)) is not None}
+        rows = self._reading().heads([each for each in checkpoint_ids if each not in pending], events=False)
+        heads = {checkpoint_id: head_of_row(row) for checkpoint_id, row in rows.items()}
+        heads.update({checkpoint_id: _pending_head(row) for checkpoint_id, row in pending.items()})
+        with self._changed:
+            if generation == self._generation:  # otherwise a newer head may have come and gone meanwhile
+                for checkpoint_id, head in heads.items():
+                    self._heads.put(checkpoint_id, head)
+        return heads
+
+    def latest(self, checkpoint_id: str) -> Record | None:
+        """The last good revision, with its event."""
+        with self._changed:
+            row = self._newest.get(checkpoint_id)
+        if row is not None:
+            return _record(row)
+        with translated(self._directory):
+            head = self._reading().heads([checkpoint_id]).get(checkpoint_id)
+        return None if head is None else Record(head.partition, head.offset, head.recorded_at, None, head.event)
+
+    def revision(self, checkpoint_id: str, revision: int) -> Record | None:
+        with self._changed:
+            row = self._newest.get(checkpoint_id)
+        if row is not None and row.revision == revision:
+            return _record(row)
+        with translated(self._directory):
+            found = history.revision(self.flushed(), checkpoint_id, revision)
+        return None if found is None else _record(found)
+
+    # -- the projection -------------------------------------------------------------------------------------------
+
+    def flushed(self) -> Projection:
+        """The projection, once it holds everything that this process has seen."""
+        with self._changed:
+            wanted = dict(self._positions)
+            while any(self._applied.get(number, 0) < offset for number, offset in wanted.items()):
+                self.require()
+                self._flush_wanted = True
+                self._changed.notify_all()
+                self._changed.wait(1.0)
+        return self._reading()
+
+    def current(self) -> Projection:
+        """See `flushed`; the log puts a barrier before it."""
+        return self.flushed()
+
+    def rebuild(self, progress: Callable[[int], None] | None = None, *, accept_loss: bool = False) -> None:
+        """Builds the projection anew from the topic beside the old one and puts it in its place; loads go on meanwhile.
+
+        What compaction has taken from the topic is only in the old projection: unless `accept_loss`, it is not given up.
+        """
+        with self._rebuilding, translated(self._directory):
+            draft = self._directory / f"rebuild-{PROJECTION_FILE}"
+            discard_file(draft)
+            new = self._make(draft).open()
+            try:
+                self._follow(new, progress)
+                with self._applying:  # the tail goes on, into memory
+                    self._follow(new, None)
+                    old = self._reading()
+                    lost = _count(old) - _count(new)
+                    if lost > 0 and not accept_loss:
+                        what = f"{lost} revisions that only this projection holds would be lost: history"
+                        raise HistoryRemoved(what, reason="compaction has taken it from the topic")
+                    old.replace_with(new)
+                    with self._changed:
+                        self._applied.update(old.positions())
+                        self._changed.notify_all()
+            except BaseException:
+                new.close()
+                discard_file(draft)
+                raise
+
+    def _follow(self, projection: Projection, progress: Callable[[int], None] | None) -> None:
+        log = _Reader(self._identity, self.read_from_log)
+        follow(log, projection, keep_events=True, compacted_before=self._compacted_before(), progress=progress)
+
+    def _compacted_before(self) -> int:
+        return int(time.time() * 1000) - self._hold_ms
+
+    def _make(self, path: Path) -> Projection:
+        return Projection(path=path, store_id=self._identity.store_id, partitions=self._identity.partitions, keep_events=True)
+
+    def _reading(self) -> Projection:
+        if self._projection is None:
+            raise StoreClosed("the store is not open")
+        return self._projection
+
+    def _apply_for_ever(self) -> None:
+        try:
+            while True:
+                with self._changed:
+                    self._await_work()
+                    if not self._pending and self._closed:
+                        return
+                with self._applying:
+                    with self._changed:
+                        taken, batch = self._take()
+                    with translated(self._directory):
+                        self._reading().apply(batch)
+                    self._applied_until(taken)
+        except Exception as error:  # noqa: BLE001 - nobody else would see it
+            self.fail(error if isinstance(error, CheckpointError) else StorageError("projection", repr(error)))
+
+    def _await_work(self) -> None:
+        """Until enough is pending, has waited long enough, is asked for, or the view is closing."""
+        while not self._closed:
+            if self._pending and (self._flush_wanted or self._pending_rows >= _BATCH_ROWS):
+                return
+            if self._pending:
+                self._changed.wait(_LINGER_SECONDS)
+                if self._pending:
+                    return
+            else:
+                self._changed.wait()
+
+    def _take(self) -> tuple[list[_Pending], Batch]:
+        taken: list[_Pending] = []
+        rows: list[RevisionRow] = []
+        gaps: list[GapRow] = []
+        quarantined: list[QuarantineRow] = []
+        for pending in self._pending:
+            if taken and len(rows) + len(pending.found.rows) > 2 * _BATCH_ROWS:
+                break
+            taken.append(pending)
+            rows.extend(pending.found.rows)
+            gaps.extend(pending.found.gaps)
+            quarantined.extend(pending.found.quarantined)
+        self._flush_wanted = self._flush_wanted and len(taken) < len(self._pending)
+        return taken, Batch(taken[-1].positions if taken else {}, rows, gaps, quarantined)
+
+    def _applied_until(self, taken: Sequence[_Pending]) -> None:
+        with self._changed:
+            for pending in taken:
+                self._pending.popleft()
+                self._pending_rows -= len(pending.found.rows) + 1
+                self._pending_bytes -= pending.bytes
+                for number, offset in pending.positions.items():
+                    self._applied[number] = max(offset, self._applied.get(number, 0))
+                for row in pending.found.rows:
+                    if self._newest.get(row.checkpoint_id) is row:
+                        del self._newest[row.checkpoint_id]
+            self._changed.notify_all()
+
+
+class _Reader:
+    """The topic, as `follow` reads it."""
+
+    def __init__(self, identity: LogIdentity, read: Callable[[Position], Iterable[Sequence[Record]]]) -> None:
+        self.identity = identity
+        self._read = read
+
+    def read(self, after: Position) -> Iterable[Sequence[Record]]:
+        return self._read(after)
+
+
+def _no_log(after: Position) -> Iterable[Sequence[Record]]:
+    raise StoreClosed("the store is not open")
+
+
+def _record(row: RevisionRow) -> Record:
+    if row.event is None:
+        raise Corrupted("projection", f"it does not hold the event of checkpoint {row.checkpoint_id} revision {row.revision}")
+    return Record(row.partition, row.offset, row.recorded_at, None, row.event)
+
+
+def _pending_head(row: RevisionRow) -> Head:
+    return Head(
+        row.checkpoint_id,
+        row.event_id,
+        row.type,
+        row.tenant,
+        row.run_id,
+        row.revision,
+        row.kind,
+        row.schema_version,
+        dict(row.usage),
+        row.event_hash,
+        row.partition,
+        row.offset,
+        row.recorded_at,
+    )
+
+
+def _count(projection: Projection) -> int:
+    return int(projection.sql("SELECT count(*) FROM checkpoint_history").rows[0][0])
