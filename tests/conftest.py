@@ -138,7 +138,7 @@ def broker(run_folder: Path) -> str:
     if given:
         return given
     # Every worker calls this; the first one starts the broker, the others wait for its lock and find it running.
-    shared = LocalBroker(directory=run_folder / "shared")
+    shared = LocalBroker(directory=run_folder / "shared", fast_start=True)
     shared.up()
     return shared.bootstrap
 

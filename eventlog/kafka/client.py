@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 from kafka.consumer.fetcher import Fetcher
-from kafka.errors import KafkaConnectionError, KafkaError
+from kafka.errors import KafkaConnectionError, KafkaError, UnknownBrokerIdError
 from kafka.net.compat import KafkaNetClient
 
 from eventlog.address import KafkaAddress
@@ -62,7 +62,7 @@ class PatientNetClient(KafkaNetClient):  # type: ignore[misc]
     def await_ready(self, node_id: int, timeout_ms: int = 30_000) -> bool:
         try:
             return bool(super().await_ready(node_id, timeout_ms=timeout_ms))
-        except KafkaConnectionError:
+        except (KafkaConnectionError, UnknownBrokerIdError):
             return False
 
 

@@ -8,11 +8,12 @@ import hashlib
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
 from pathlib import Path
+
+from platformdirs import user_cache_path
 
 from eventlog.errors import ConfigurationError, Unavailable
 
@@ -112,13 +113,9 @@ def _find_java() -> str | None:
 
 
 def _jar_folder() -> Path:
-    if sys.platform == "darwin":
-        cache = Path.home() / "Library" / "Caches"
-    else:
-        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     # The digest: another pom.xml for the same Kafka is another set of jars.
     digest = hashlib.sha256((resources() / "pom.xml").read_bytes()).hexdigest()[:8]
-    return cache / "eventlog-checkpoints" / f"kafka-{kafka_version()}-{digest}"
+    return user_cache_path("eventlog-checkpoints", appauthor=False) / f"kafka-{kafka_version()}-{digest}"
 
 
 def _resolve(folder: Path) -> None:

@@ -212,9 +212,14 @@ def test_the_three_brokers_acknowledge_on_two_copies_and_go_on_without_one(
     try:
         made = {"num_partitions": 4, "replication_factor": 3, "configs": topic_settings(compose)}
         admin.create_topics({"checkpoints": made})
-        partition = admin.describe_topics(["checkpoints"])[0]["partitions"][0]
+        deadline = time.monotonic() + 60
+        # Any broker may be asked, and one that has not heard of the topic yet says so.
+        while len(partitions := [entry for topic in admin.describe_topics(["checkpoints"]) for entry in topic["partitions"]]) < 4:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
     finally:
         admin.close()
+    partition = next(entry for entry in partitions if entry["partition_index"] == 0)
     assert len(partition["replica_nodes"]) == 3
 
     def commit(value: bytes) -> None:

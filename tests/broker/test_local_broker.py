@@ -21,7 +21,7 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import ConfigResource
 
 from eventlog.errors import CheckpointError, ConfigurationError, Unavailable
-from eventlog.kafka.local import SINGLE_NODE, BrokerFailed, BrokerToolsMissing, LocalBroker, shared_settings
+from eventlog.kafka.local import SINGLE_NODE, BrokerFailed, BrokerToolsMissing, LocalBroker, free_port, shared_settings
 from eventlog.kafka.local_jars import jars, kafka_version, missing_tools
 from eventlog.kafka.local_process import ProcessIdentity
 
@@ -122,6 +122,8 @@ def test_callers_that_start_one_broker_at_once_get_one_broker(own_broker: OwnBro
 def test_a_running_broker_is_not_taken_for_one_with_other_settings(standing: LocalBroker) -> None:
     with pytest.raises(ConfigurationError, match="other settings"):
         LocalBroker(directory=standing.directory).up()
+    with pytest.raises(ConfigurationError, match="other settings"):
+        LocalBroker(directory=standing.directory, config={"num.io.threads": "2"}, port=free_port()).up()
     assert standing.status().running
 
 

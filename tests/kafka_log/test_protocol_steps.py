@@ -1,0 +1,313 @@
+"""The steps of the append on Kafka, one scripted lie of the client at a time: a step that is left out makes one of these fail.
+
+The client is scripted because its lies (a commit that is reported and never sent, an answer that never comes) cannot be had on demand from
+a real one. Everything else, the topic and its tail included, has tests of its own with a real broker.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from kafka.errors import KafkaError, KafkaTimeoutError
+
+from eventlog import Checkpoint, CheckpointError, CheckpointId, OutcomeUnknown, Receipt, RunId, Unavailable
+from eventlog.kafka import ownership, partition
+from eventlog.kafka.partition import PartitionWriter, State
+from eventlog.kafka.waiting import Call
+from eventlog.log import Outcome
+from eventlog.proposing import propose
+from eventlog.rules import Head, Proposal
+
+
+class ScriptedSend:
+    """What `send` returns: acknowledged, failed, or not answered yet."""
+
+    def __init__(self, offset: int) -> None:
+        self.value = SimpleNamespace(offset=offset)
+        self.is_done = False
+        self.exception: Exception | None = None
+
+    def failed(self) -> bool:
+        return self.exception is not None
+
+    def add_both(self, callback: Callable[..., None]) -> None:
+        self.callback = callback
+
+    def acknowledge(self) -> None:
+        self.is_done = True
+
+    def fail(self, error: Exception) -> None:
+        self.is_done, self.exception = True, error
+
+
+class ScriptedCommit:
+    def __init__(self) -> None:
+        self.failed = False
+        self.exception: Exception | None = None
+        self.answered = False
+
+    def wait(self, timeout_ms: int) -> bool:  # noqa: ARG002
+        return self.answered
+
+
+class ScriptedProducer:
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+        self.sends: list[ScriptedSend] = []
+        self.values: list[bytes] = []
+        self.commit = ScriptedCommit()
+        self._transaction_manager = SimpleNamespace(begin_commit=self._begin_commit)
+        self._sender = SimpleNamespace(wakeup=lambda: None)
+
+    def begin_transaction(self) -> None:
+        self.calls.append("begin")
+
+    def send(self, topic: str, *, value: bytes, key: bytes, partition: int) -> ScriptedSend:  # noqa: ARG002
+        self.calls.append("send")
+        self.values.append(value)
+        self.sends.append(ScriptedSend(len(self.sends)))
+        return self.sends[-1]
+
+    def _begin_commit(self) -> ScriptedCommit:
+        self.calls.append("commit")
+        return self.commit
+
+
+class ScriptedView:
+    """What the tail has shown."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, Head] = {}
+        self.events: dict[str, tuple[int, int, int]] = {}
+        self.read_up_to = 0
+
+    def heads(self, ids: Sequence[str]) -> dict[str, Head]:
+        return {each: self.known[each] for each in ids if each in self.known}
+
+    def next_offset(self, partition: int) -> int:  # noqa: ARG002
+        return self.read_up_to
+
+    def seen(self, event_id: str) -> tuple[int, int, int] | None:
+        return self.events.get(event_id)
+
+    def blocked(self, checkpoint_id: str) -> str | None:  # noqa: ARG002
+        return None
+
+    def show(self, proposal: Proposal, offset: int) -> None:
+        self.events[proposal.event_id] = (0, offset, 1_000)
+        self.known[proposal.checkpoint_id] = proposal.head(b"h" * 32, 0, offset, 1_000)
+        self.read_up_to = max(self.read_up_to, offset + 1)
+
+
+class Bench:
+    """A writer, its scripted surroundings, and what the callers were told."""
+
+    def __init__(self) -> None:
+        self.view = ScriptedView()
+        self.producers: list[ScriptedProducer] = []
+        self.discarded: list[object] = []
+        self.pool = ThreadPoolExecutor(1)
+        self.now = time.monotonic()
+        self.writer = PartitionWriter(
+            topic="orders",
+            partition=0,
+            view=self.view,  # type: ignore[arg-type]
+            ownership=SimpleNamespace(take=self._take),  # type: ignore[arg-type]
+            pool=AtOnce(),
+            wake=lambda: None,
+        )
+
+    def _take(self, partition: int) -> ScriptedProducer:  # noqa: ARG002
+        self.producers.append(ScriptedProducer())
+        return self.producers[-1]
+
+    @property
+    def producer(self) -> ScriptedProducer:
+        return self.producers[-1]
+
+    def propose(self, count: int = 1, timeout: float = 30.0) -> tuple[list[Proposal], list[Outcome | None]]:
+        proposals = [
+            propose(Checkpoint.initial(CheckpointId.new(), RunId.new(), "test.order", 1, {}), None, actor=None, max_event_bytes=1 << 20)
+            for _ in range(count)
+        ]
+        told: list[Outcome | None] = []
+        call = Call(proposals, timeout=timeout, done=told.extend)
+        self.writer.queue.extend(call.items)
+        return proposals, told
+
+    def run(self, *, seconds: float = 0.0) -> None:
+        self.now += seconds
+        while self.writer.advance(self.now):
+            pass
+        self.writer.expire(self.now)
+
+
+class AtOnce:
+    """A pool that runs what it is given in the caller's thread."""
+
+    def submit(self, work: Callable[..., Any], *arguments: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        try:
+            future.set_result(work(*arguments))
+        except CheckpointError as error:
+            future.set_exception(error)
+        return future
+
+
+@pytest.fixture
+def bench(monkeypatch: pytest.MonkeyPatch) -> Bench:
+    made = Bench()
+    monkeypatch.setattr(partition, "discard", made.discarded.append)
+    return made
+
+
+def test_the_commit_is_not_asked_for_before_every_record_is_acknowledged(bench: Bench) -> None:
+    bench.propose(3)
+    bench.run()
+    assert bench.producer.calls == ["begin", "send", "send", "send"]
+    bench.producer.sends[2].acknowledge()
+    bench.producer.sends[0].acknowledge()
+    bench.run()
+    assert "commit" not in bench.producer.calls, "the client would commit a transaction that lost a record (defect B)"
+
+
+def test_a_record_that_was_not_acknowledged_ends_the_producer_and_nothing_is_committed(bench: Bench) -> None:
+    _, told = bench.propose(2)
+    bench.run()
+    first = bench.producer
+    first.sends[0].fail(KafkaTimeoutError("delivery"))
+    first.sends[1].acknowledge()
+    bench.run()
+    assert "commit" not in first.calls
+    assert bench.discarded == [first], "a producer is never used again after any doubt (defect A)"
+    assert told == []
+
+
+def test_a_reported_commit_is_not_believed_before_the_tail_shows_the_event(bench: Bench) -> None:
+    (proposal,), told = bench.propose()
+    bench.run()
+    bench.producer.sends[0].acknowledge()
+    bench.producer.commit.answered = True  # "committed", says the client
+    bench.run()
+    assert bench.writer.state is State.COMMITTING
+    assert told == []
+    bench.view.show(proposal, 0)
+    bench.run()
+    assert isinstance(told[0], Receipt)
+
+
+def test_a_reported_commit_whose_event_the_tail_passes_by_is_no_commit(bench: Bench) -> None:
+    (proposal,), told = bench.propose()
+    bench.run()
+    first = bench.producer
+    first.sends[0].acknowledge()
+    first.commit.answered = True
+    bench.view.read_up_to = 2  # the record and its abort marker
+    bench.run()
+    assert told == []
+    assert bench.discarded == [first]
+    bench.run(seconds=1)  # past the hold: taken over, and validated again
+    assert bench.producer is not first
+    assert bench.producer.calls == ["begin", "send"]
+    bench.producer.sends[0].acknowledge()
+    bench.producer.sends[0].value.offset = 3
+    bench.producer.commit.answered = True
+    bench.view.show(proposal, 3)
+    bench.run()
+    assert isinstance(told[0], Receipt)
+    assert told[0].position.next_offset(0) == 4
+
+
+def test_a_commit_that_is_never_answered_is_given_up_in_time(bench: Bench) -> None:
+    _, told = bench.propose()
+    bench.run()
+    first = bench.producer
+    first.sends[0].acknowledge()
+    bench.run()
+    bench.run(seconds=partition._COMMIT_SECONDS + 1)
+    assert bench.discarded == [first], "commit_transaction() would wait for ever (defect D)"
+    assert told == []
+
+
+def test_a_failed_commit_that_happened_all_the_same_is_reported_committed(bench: Bench) -> None:
+    (proposal,), told = bench.propose()
+    bench.run()
+    bench.producer.sends[0].acknowledge()
+    bench.run()
+    bench.producer.commit.failed = True
+    bench.producer.commit.exception = KafkaError("unknown reasons")
+    bench.run()
+    bench.view.show(proposal, 0)  # the tail catches up during the take-over
+    bench.run(seconds=1)
+    assert isinstance(told[0], Receipt)
+    assert bench.producer.calls == [], "it must not be sent twice"
+
+
+def test_a_caller_whose_time_is_up_is_told_that_the_outcome_is_unknown_and_nothing_is_sent_again(bench: Bench) -> None:
+    (proposal,), told = bench.propose(timeout=1)
+    bench.run()
+    bench.producer.sends[0].acknowledge()
+    bench.run()
+    bench.run(seconds=2)
+    assert isinstance(told[0], OutcomeUnknown)
+    assert told[0].event_id == proposal.event_id
+    bench.producer.commit.failed = True
+    bench.run()
+    bench.run(seconds=1)
+    assert bench.producer.calls == [], "resolve() could not settle an event that is still being sent"
+
+
+def test_a_caller_whose_event_was_never_sent_is_told_that_nothing_was_written(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unreachable(partition: int) -> ScriptedProducer:
+        raise Unavailable("kafka://nowhere/orders", f"partition {partition}")
+
+    monkeypatch.setattr(bench.writer, "_ownership", SimpleNamespace(take=unreachable))
+    _, told = bench.propose(timeout=1)
+    bench.run()
+    bench.run(seconds=2)
+    assert isinstance(told[0], Unavailable)
+    assert "nothing was written" in str(told[0])
+
+
+def test_after_losing_a_partition_it_is_not_taken_back_at_once(bench: Bench) -> None:
+    bench.propose()
+    bench.run()
+    bench.producer.sends[0].fail(KafkaError("fenced"))
+    bench.run()
+    bench.run(seconds=ownership.HOLD_SECONDS[0] * 0.9)
+    assert len(bench.producers) == 1, "two processes would fence each other without end"
+    bench.run(seconds=ownership.HOLD_SECONDS[1])
+    assert len(bench.producers) == 2
+
+
+def test_holds_are_random_and_within_bounds() -> None:
+    holds = {ownership.hold() for _ in range(100)}
+    assert len(holds) > 90
+    assert all(ownership.HOLD_SECONDS[0] <= each <= ownership.HOLD_SECONDS[1] for each in holds)
+
+
+def test_nobody_is_refused_for_the_sake_of_an_event_that_is_not_in_the_log_yet(bench: Bench) -> None:
+    one = Checkpoint.initial(CheckpointId.new(), RunId.new(), "test.order", 1, {"writer": 1})
+    other = Checkpoint.initial(one.id, one.run_id, "test.order", 1, {"writer": 2})
+    told: list[list[Outcome | None]] = [[], []]
+    for checkpoint, answers in ((one, told[0]), (other, told[1])):
+        proposal = propose(checkpoint, None, actor=None, max_event_bytes=1 << 20)
+        bench.writer.queue.extend(Call([proposal], timeout=30, done=answers.extend).items)
+    bench.run()
+    assert bench.producer.calls == ["begin", "send"]
+    assert told == [[], []]
+
+
+def test_a_chain_of_revisions_of_one_checkpoint_fits_into_one_transaction(bench: Bench) -> None:
+    first = Checkpoint.initial(CheckpointId.new(), RunId.new(), "test.order", 1, {})
+    second = first.next({})
+    proposals = [propose(each, each.revision - 1 if each.revision else None, actor=None, max_event_bytes=1 << 20) for each in (first, second)]
+    told: list[Outcome | None] = []
+    bench.writer.queue.extend(Call(proposals, timeout=30, done=told.extend).items)
+    bench.run()
+    assert bench.producer.calls == ["begin", "send", "send"]
