@@ -83,6 +83,7 @@ class Projection:
             ProjectionLocked: another process or projection owns the file.
             ProjectionForeign: it belongs to another store, has another partition count, or a newer format.
             ProjectionDamaged: it cannot be read.
+            OSError: its directory is absent or may not be written.
         """
         if self._ownership:
             self._ownership.take()

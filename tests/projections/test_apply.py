@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from projection_samples import batch_of, batches, everything, identifier, log, opened, row
 
 from projections.errors import InvalidBatch, ProjectionError
 from projections.heads import list_heads
 from projections.history import gaps, history
 from projections.rows import Batch, GapRow, QuarantineRow
+from tests.projections.samples import batch_of, batches, everything, identifier, log, opened, row
 
 
 def test_a_batch_is_there_with_its_positions_after_reopening(tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ def test_embedded_no_event_bytes_are_kept() -> None:
 @pytest.mark.parametrize(
     "bad",
     [
-        row(2, offset=1, id="not a uuid"),
+        row(2, offset=1, checkpoint_id="not a uuid"),
         row(2, offset=1)._replace(tenant=None),  # type: ignore[arg-type]
         row(2, offset=1)._replace(revision=2**63),
         row(2, offset=1)._replace(usage={"turns": 2**63}),
@@ -174,40 +174,40 @@ def test_gaps_and_quarantine_are_kept_once() -> None:
 
 
 def test_quarantine_blocks_until_a_repair_and_survives_reopening(tmp_path: Path) -> None:
-    id = row(1).checkpoint_id
-    bad = QuarantineRow(0, 1, 1, id, "foreign writer", None, None)
+    key = row(1).checkpoint_id
+    bad = QuarantineRow(0, 1, 1, key, "foreign writer", None, None)
     with opened(tmp_path / "p.duckdb") as projection:
         projection.apply(Batch({0: 2}, rows=[row(1)], quarantined=[bad]))
-        head = projection.head(id)
+        head = projection.head(key)
         assert head is not None
         assert head.quarantined
         assert list_heads(projection)[0].quarantined
     with opened(tmp_path / "p.duckdb") as projection:
-        assert projection.quarantined_ids() == {id}
-        projection.apply(Batch({0: 3}, rows=[row(1, 0, offset=2)], released=[id]))
+        assert projection.quarantined_ids() == {key}
+        projection.apply(Batch({0: 3}, rows=[row(1, 0, offset=2)], released=[key]))
         assert projection.quarantined_ids() == set()
         assert projection.sql("SELECT blocks FROM quarantined_records").rows == [(False,)]
         assert projection.sql("SELECT quarantined FROM checkpoint_heads").rows == [(False,)]
 
 
 def test_a_record_behind_the_repair_in_the_same_batch_stays_quarantined() -> None:
-    id = row(1).checkpoint_id
-    records = [QuarantineRow(0, offset, 1, id, "foreign writer", None, None) for offset in (1, 3)]
+    key = row(1).checkpoint_id
+    records = [QuarantineRow(0, offset, 1, key, "foreign writer", None, None) for offset in (1, 3)]
     with opened(None) as projection:
-        projection.apply(Batch({0: 4}, rows=[row(1), row(1, 0, offset=2)], quarantined=records, released=[id]))
-        assert projection.quarantined_ids() == {id}
+        projection.apply(Batch({0: 4}, rows=[row(1), row(1, 0, offset=2)], quarantined=records, released=[key]))
+        assert projection.quarantined_ids() == {key}
         assert projection.query('SELECT "offset", released FROM quarantine ORDER BY 1') == [(1, True), (3, False)]
 
 
 def test_a_replayed_release_does_not_release_a_later_record() -> None:
-    id = row(1).checkpoint_id
-    release = Batch({0: 2}, released=[id])
+    key = row(1).checkpoint_id
+    release = Batch({0: 2}, released=[key])
     with opened(None) as projection:
-        projection.apply(Batch({0: 1}, quarantined=[QuarantineRow(0, 0, 1, id, "bad", None, None)]))
+        projection.apply(Batch({0: 1}, quarantined=[QuarantineRow(0, 0, 1, key, "bad", None, None)]))
         projection.apply(release)
-        projection.apply(Batch({0: 3}, quarantined=[QuarantineRow(0, 2, 1, id, "bad again", None, None)]))
+        projection.apply(Batch({0: 3}, quarantined=[QuarantineRow(0, 2, 1, key, "bad again", None, None)]))
         projection.apply(release)
-        assert projection.quarantined_ids() == {id}
+        assert projection.quarantined_ids() == {key}
 
 
 def test_labels_and_usage_come_back_as_they_were() -> None:

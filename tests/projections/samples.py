@@ -26,7 +26,7 @@ def row(
     offset: int = 0,
     partition: int = 0,
     recorded_at: int | None = None,
-    type: str = "REVISION",
+    event_type: str = "REVISION",
     tenant: str = "default",
     kind: str = "acme.order",
     phase: str | None = "ready",
@@ -34,9 +34,9 @@ def row(
     labels: dict[str, str] | None = None,
     run: int | None = None,
     event_size: int = 64,
-    id: str | None = None,
+    checkpoint_id: str | None = None,
 ) -> RevisionRow:
-    checkpoint_id = id or identifier("checkpoint", checkpoint)
+    checkpoint_id = checkpoint_id or identifier("checkpoint", checkpoint)
     event = random.Random(f"{checkpoint_id}/{revision}").randbytes(event_size)
     time = START + offset * 1000 if recorded_at is None else recorded_at
     return RevisionRow(
@@ -47,7 +47,7 @@ def row(
         revision=revision,
         event_id=identifier("event", checkpoint_id, revision),
         run_id=identifier("run", checkpoint if run is None else run),
-        type=type,
+        type=event_type,
         tenant=tenant,
         kind=kind,
         schema_version=1,
