@@ -26,7 +26,11 @@ class DirectoryAddress:
 
 @dataclass(frozen=True, slots=True)
 class KafkaAddress:
-    """A topic of a Kafka cluster. `settings` pass through to the client: TLS, SASL and `state`, the projection's directory."""
+    """A topic of a Kafka cluster.
+
+    `settings` are the client's (TLS, SASL) and two of the store's: `state`, the projection's directory, and `hold_ms`, how long every
+    revision must stay in the topic (7 days unless given; the topic is made with it and held to it).
+    """
 
     servers: tuple[str, ...]
     topic: str

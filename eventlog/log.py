@@ -64,15 +64,15 @@ class Log(Protocol):
         """As `append`, without waiting: `done` gets the outcomes from a thread of the log's. False, and nothing done, if it has none."""
         ...
 
-    def revisions(self, after: Position) -> Iterator[tuple[Sequence[Record], Position]]:
-        """Good events behind a position, in order, in batches, each with the position that is reached by it.
+    def read(self, after: Position) -> Iterator[tuple[Sequence[Record], Position]]:
+        """Committed records behind a position up to the end at the time of the call: in order, without gaps, in batches.
 
-        What `read` gives, without what is quarantined. The last position may lie behind the last record: not every offset is an event.
+        Each batch comes with the position that it reaches; the last one may lie behind the last record, since not every offset is one.
         """
         ...
 
-    def read(self, after: Position) -> Iterator[Sequence[Record]]:
-        """Committed records behind a position, in order, without gaps, in batches, up to the end at the time of the call."""
+    def revisions(self, after: Position) -> Iterator[tuple[Sequence[Record], Position]]:
+        """As `read`, without what is quarantined."""
         ...
 
     def end(self) -> Position:

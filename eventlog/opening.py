@@ -62,9 +62,8 @@ def open_store(
     from eventlog.kafka.log import open_kafka_log
 
     kafka_log = open_kafka_log(where, max_event_bytes=max_event_bytes)
-    return CheckpointStore(
-        log=kafka_log, catalog=Catalog(projector=kafka_log.projector, keeps_gaps=True), tenant=tenant, actor=actor, timeout=timeout
-    )
+    catalog = Catalog(projector=kafka_log.projector, keeps_gaps=True)
+    return CheckpointStore(log=kafka_log, catalog=catalog, tenant=tenant, actor=actor, timeout=timeout)
 
 
 async def open_async_store(

@@ -27,6 +27,7 @@ from eventlog.errors import (
     StoreClosed,
 )
 from eventlog.event import EventHeader
+from eventlog.ids import CheckpointId
 from eventlog.log import LogIdentity, Record
 from eventlog.position import Position
 from eventlog.rules import Head, judge
@@ -79,7 +80,7 @@ def interpret(
     heads = dict(heads_of(list(ids))) if ids else {}
     for record, each in zip(records, decoded, strict=True):
         if isinstance(each, str):
-            _quarantine(found, blocked, record, _checkpoint_of(record.key), each)
+            _quarantine(found, blocked, record, _checkpoint_of(record, partition_of), each)
             continue
         header, digest = each
         if header.checkpoint_id in blocked:
@@ -109,18 +110,19 @@ def _decoded(record: Record, partition_of: Callable[[str], int] | None) -> tuple
     if record.key is not None and record.key != header.checkpoint_id.encode():
         return f"its key is not the id of its checkpoint {header.checkpoint_id}"
     if partition_of is not None and partition_of(header.checkpoint_id) != record.partition:
-        return f"checkpoint {header.checkpoint_id} belongs to partition {partition_of(header.checkpoint_id)}"
+        return f"it belongs to partition {partition_of(header.checkpoint_id)}"
     return header, digest
 
 
-def _checkpoint_of(key: bytes | None) -> str | None:
-    if key is None or len(key) != 36:
-        return None
+def _checkpoint_of(record: Record, partition_of: Callable[[str], int] | None) -> str | None:
+    """The checkpoint that a bad record stands in the way of: the one of its key, in whose partition compaction would keep it."""
     try:
-        text = key.decode("ascii")
-    except UnicodeDecodeError:
+        key = (record.key or b"").decode("ascii")
+        checkpoint_id = CheckpointId(key)
+    except (UnicodeDecodeError, InvalidRequest):
         return None
-    return text if all(character in "0123456789abcdef-" for character in text) else None
+    elsewhere = partition_of is not None and partition_of(checkpoint_id) != record.partition
+    return None if checkpoint_id != key or elsewhere else checkpoint_id
 
 
 def _quarantine(found: Interpreted, blocked: dict[str, str], record: Record, checkpoint_id: str | None, reason: str) -> None:
@@ -205,38 +207,53 @@ class Readable(Protocol):
     @property
     def identity(self) -> LogIdentity: ...
 
-    def read(self, after: Position) -> Iterable[Sequence[Record]]: ...
+    def read(self, after: Position) -> Iterable[tuple[Sequence[Record], Position]]: ...
 
 
 def follow(
-    log: Readable, projection: Projection, *, keep_events: bool, compacted_before: int, progress: Callable[[int], None] | None = None
+    log: Readable,
+    projection: Projection,
+    *,
+    keep_events: bool,
+    compacted_before: int,
+    partition_of: Callable[[str], int] | None = None,
+    progress: Callable[[int], None] | None = None,
 ) -> None:
-    """Brings a projection up to the log's end. Killed at any instruction, it goes on where the last transaction ended."""
+    """Brings a projection up to the log's end. Killed at any instruction, it goes on where the last transaction ended.
+
+    `progress` is called with the number of records of each batch. The other arguments are those of `interpret`.
+    """
 
     def heads_of(ids: list[str]) -> dict[str, Head]:
         return {key: head_of_row(row) for key, row in projection.heads(ids, events=False).items()}
 
-    pending: list[Record] = []
-    positions = projection.positions()
+    before = projection.positions()
     blocked = dict.fromkeys(projection.quarantined_ids(), QUARANTINED_BEFORE)
+    pending: list[Record] = []
+    reached = Position.of(before)
 
     def apply() -> None:
-        found = interpret(pending, heads_of=heads_of, blocked=blocked, keep_events=keep_events, compacted_before=compacted_before)
+        found = interpret(
+            pending,
+            heads_of=heads_of,
+            blocked=blocked,
+            keep_events=keep_events,
+            compacted_before=compacted_before,
+            partition_of=partition_of,
+        )
         for quarantined in found.quarantined:
             if quarantined.checkpoint_id is not None:
                 blocked.setdefault(quarantined.checkpoint_id, quarantined.reason)
-        for record in pending:
-            positions[record.partition] = record.offset + 1
-        projection.apply(Batch(dict(positions), found.rows, found.gaps, found.quarantined))
+        projection.apply(Batch(dict(reached.offsets), found.rows, found.gaps, found.quarantined))
         if progress is not None:
             progress(len(pending))
         pending.clear()
 
-    for records in log.read(Position.of(positions)):
+    for records, reached in log.read(Position.of(before)):  # noqa: B007 - `apply` reads it
         pending.extend(records)
         if len(pending) >= _BATCH_ROWS:
             apply()
-    if pending:
+    if dict(reached.offsets) != before:
         apply()
 
 

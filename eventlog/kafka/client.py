@@ -51,7 +51,7 @@ _SECURITY = {
     "sasl_kerberos_domain_name": str,
     "client_id": str,
 }
-STORE_SETTINGS = frozenset({"state"})
+STORE_SETTINGS = frozenset({"state", "hold_ms"})
 
 logging.getLogger("kafka").addHandler(logging.NullHandler())  # quiet unless the application wants to hear it
 
@@ -73,7 +73,7 @@ class TransactionalProducer(KafkaProducer):  # type: ignore[misc]
         pass
 
 
-def _contains_abort_marker(self: Any, batch: Any) -> bool:
+def _contains_abort_marker(_: Any, batch: Any) -> bool:
     """Defect E: an empty control batch, as a fence leaves it behind after cleaning, stops a read_committed reader for ever."""
     if not batch.is_control_batch:
         return False

@@ -89,7 +89,7 @@ class KafkaLog:
         partitions = range(self.identity.partitions) if checkpoint_id is None else [self._partition(checkpoint_id)]
         self.writer.settle(list(partitions), timeout=timeout)
 
-    def read(self, after: Position) -> Iterator[Sequence[Record]]:
+    def read(self, after: Position) -> Iterator[tuple[Sequence[Record], Position]]:
         """See `Log.read`. What the topic holds, quarantined records included."""
         ends = self._offsets.last_stable(timeout=_BARRIER_SECONDS)
         yield from read_until(self.address, {number: after.next_offset(number) for number in ends}, ends)
@@ -204,9 +204,9 @@ def _record(partition: int, offset: int, recorded_at: int, event: bytes | None) 
     return Record(partition, offset, recorded_at, None, event)
 
 
-def open_kafka_log(address: KafkaAddress, *, max_event_bytes: int | None = None, spec: TopicSpec | None = None) -> KafkaLog:
+def open_kafka_log(address: KafkaAddress, *, max_event_bytes: int | None = None) -> KafkaLog:
     """Checks the topic exactly, then opens it. Raises `ConfigurationError` with every difference, `NotAStore`, `Unavailable`, `Busy`."""
-    spec = spec or TopicSpec()
+    spec = TopicSpec.of(address)
     client = admin(address)
     try:
         with kafka_translated(address):

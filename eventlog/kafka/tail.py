@@ -12,6 +12,7 @@ from eventlog.address import KafkaAddress
 from eventlog.errors import CheckpointError, ConfigurationError
 from eventlog.kafka.client import consumer, translated
 from eventlog.log import Record
+from eventlog.position import Position
 
 _POLL_MS = 100  # how soon the thread notices that it should end
 _RETRY_SECONDS = 0.1  # between attempts to reach a broker that does not answer
@@ -107,16 +108,17 @@ class Tail:
             client.close()
 
 
-def read_until(address: KafkaAddress, starts: Mapping[int, int], ends: Mapping[int, int]) -> Iterator[Sequence[Record]]:
-    """Everything that is committed between two cuts, in batches."""
+def read_until(address: KafkaAddress, starts: Mapping[int, int], ends: Mapping[int, int]) -> Iterator[tuple[Sequence[Record], Position]]:
+    """Everything that is committed between two cuts, in batches, each with the position that it reaches."""
     client = read_partitions(address, starts)
     try:
         positions = dict(starts)
         while any(positions[number] < end for number, end in ends.items()):
             with translated(address):
                 records, positions = poll(client, _POLL_MS)
-            records = [record for record in records if record.offset < ends[record.partition]]
-            if records:
-                yield records
+            yield (
+                [record for record in records if record.offset < ends[record.partition]],
+                Position.of({number: min(offset, ends[number]) for number, offset in positions.items()}),
+            )
     finally:
         client.close()

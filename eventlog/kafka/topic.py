@@ -39,6 +39,14 @@ class TopicSpec:
     max_event_bytes: int = MAX_EVENT_BYTES
     delete_retention_ms: int = DAY_MS
 
+    @classmethod
+    def of(cls, address: KafkaAddress) -> TopicSpec:
+        """What the topic of an address must be. Raises `InvalidRequest`."""
+        hold = address.settings.get("hold_ms", str(HOLD_MS))
+        if not (hold.isascii() and hold.isdigit() and len(hold) <= 15):
+            raise InvalidRequest("address", f"hold_ms is {hold!r}, not a number of milliseconds")
+        return cls(hold_ms=int(hold))
+
     def settings(self, replication: int) -> dict[str, str]:
         """As Kafka names and spells them."""
         return {
@@ -65,7 +73,7 @@ class TopicState:
     verifies_transactions: str | None  # transaction.partition.verification.enable of the brokers, when they tell
 
 
-def create_topic(address: KafkaAddress, *, partitions: int = 4, replication: int | None = None, spec: TopicSpec | None = None) -> None:
+def create_topic(address: KafkaAddress, *, partitions: int = 4, replication: int | None = None) -> None:
     """Makes the topic. Raises `ConfigurationError` when it exists, `InvalidRequest`, or `Unavailable`."""
     if type(partitions) is not int or not 1 <= partitions <= MAX_PARTITIONS:
         raise InvalidRequest("partitions", f"{partitions!r} is not within 1 to {MAX_PARTITIONS}")
@@ -75,7 +83,7 @@ def create_topic(address: KafkaAddress, *, partitions: int = 4, replication: int
     try:
         with translated(address):
             copies = replication or (3 if len(client.describe_cluster()["brokers"]) >= 3 else 1)
-            wanted = {"num_partitions": partitions, "replication_factor": copies, "configs": (spec or TopicSpec()).settings(copies)}
+            wanted = {"num_partitions": partitions, "replication_factor": copies, "configs": TopicSpec.of(address).settings(copies)}
             try:
                 client.create_topics({address.topic: wanted}, timeout_ms=10_000)
             except TopicAlreadyExistsError as error:
@@ -89,12 +97,12 @@ def create_topic(address: KafkaAddress, *, partitions: int = 4, replication: int
         client.close()
 
 
-def check_topic(address: KafkaAddress, *, spec: TopicSpec | None = None) -> list[str]:
+def check_topic(address: KafkaAddress) -> list[str]:
     """Every difference between the topic and what it must be; none: it is right. Raises `NotAStore` when there is no topic."""
     client = admin(address)
     try:
         with translated(address):
-            return differences(describe(client, address), spec or TopicSpec())
+            return differences(describe(client, address), TopicSpec.of(address))
     finally:
         client.close()
 

@@ -68,7 +68,7 @@ class View:
         self._applier = threading.Thread(target=self._apply_for_ever, name="eventlog-projection", daemon=True)
         self._applying = threading.Lock()  # held while the projection changes
         self._rebuilding = threading.Lock()
-        self.read_from_log: Callable[[Position], Iterable[Sequence[Record]]] = _no_log
+        self.read_from_log: Callable[[Position], Iterable[tuple[Sequence[Record], Position]]] = _no_log
 
     # -- life -----------------------------------------------------------------------------------------------------
 
@@ -123,7 +123,7 @@ class View:
             blocked=self._blocked,
             keep_events=True,
             compacted_before=self._compacted_before(),
-            partition_of=lambda checkpoint_id: partition_of(checkpoint_id, self._identity.partitions),
+            partition_of=self._partition_of,
         )
         with self._changed:
             while (self._pending_rows > _MOST_PENDING or self._pending_bytes > _MOST_PENDING_BYTES) and not (self._closed or self._failure):
@@ -287,7 +287,17 @@ class View:
 
     def _follow(self, projection: Projection, progress: Callable[[int], None] | None) -> None:
         log = _Reader(self._identity, self.read_from_log)
-        follow(log, projection, keep_events=True, compacted_before=self._compacted_before(), progress=progress)
+        follow(
+            log,
+            projection,
+            keep_events=True,
+            compacted_before=self._compacted_before(),
+            partition_of=self._partition_of,
+            progress=progress,
+        )
+
+    def _partition_of(self, checkpoint_id: str) -> int:
+        return partition_of(checkpoint_id, self._identity.partitions)
 
     def _compacted_before(self) -> int:
         return int(time.time() * 1000) - self._hold_ms
@@ -360,15 +370,15 @@ class View:
 class _Reader:
     """The topic, as `follow` reads it."""
 
-    def __init__(self, identity: LogIdentity, read: Callable[[Position], Iterable[Sequence[Record]]]) -> None:
+    def __init__(self, identity: LogIdentity, read: Callable[[Position], Iterable[tuple[Sequence[Record], Position]]]) -> None:
         self.identity = identity
         self._read = read
 
-    def read(self, after: Position) -> Iterable[Sequence[Record]]:
+    def read(self, after: Position) -> Iterable[tuple[Sequence[Record], Position]]:
         return self._read(after)
 
 
-def _no_log(after: Position) -> Iterable[Sequence[Record]]:
+def _no_log(after: Position) -> Iterable[tuple[Sequence[Record], Position]]:  # noqa: ARG001
     raise StoreClosed("the store is not open")
 
 

@@ -139,8 +139,8 @@ class Writer:
                 except CheckpointError as error:
                     self._end(error)
                     return
-                while any([writer.advance(now) for writer in self.writers if writer.has_work or writer.busy]):
-                    now = time.monotonic()
+                while sum(writer.advance(now) for writer in self.writers if writer.has_work or writer.busy):
+                    now = time.monotonic()  # every writer takes its step, so that their transactions overlap
                 for writer in self.writers:
                     writer.expire(now)
                 if self._closing:

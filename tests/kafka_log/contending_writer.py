@@ -16,7 +16,8 @@ def main(address: str, actor: str, ids: list[str], writers: int, seconds: float,
     stop = time.monotonic() + seconds
     with open_store(address, actor=actor, timeout=20) as store:
         store.position()  # caught up: the time that follows is for writing
-        print("ready", flush=True)
+        sys.stdout.write("ready\n")
+        sys.stdout.flush()
         sys.stdin.readline()
         stop = time.monotonic() + seconds
 
@@ -27,6 +28,7 @@ def main(address: str, actor: str, ids: list[str], writers: int, seconds: float,
                 turn += 1
                 before = current[ids[turn % len(ids)]]
                 proposed = before.next({"writer": f"{actor}-{number}", "turn": turn})
+                told: dict[str, object]
                 try:
                     receipt = store.compare_and_swap(proposed, before.revision)
                     told = {"outcome": "committed", "position": str(receipt.position)}

@@ -66,12 +66,12 @@ def test_two_processes_with_three_writers_each_never_lose_or_invent_a_revision(b
         for checkpoint_id in ids:
             revisions = [each for each in store.history(checkpoint_id) if isinstance(each, Revision)]
             assert [each.checkpoint.revision for each in revisions] == list(range(len(revisions)))
-            for each in revisions[1:]:
-                assert each.checkpoint.event_id not in in_log
-                in_log[each.checkpoint.event_id] = checkpoint_id
+            for revision in revisions[1:]:
+                assert revision.checkpoint.event_id not in in_log
+                in_log[revision.checkpoint.event_id] = checkpoint_id
 
     outcomes = Counter(str(each["outcome"]) for each in told)
-    print(dict(outcomes))
+    sys.stdout.write(f"{dict(outcomes)}\n")
     for each in told:
         if each["outcome"] == "committed":
             assert in_log.get(str(each["event"])) == each["id"], "an acknowledged event is not in the log"

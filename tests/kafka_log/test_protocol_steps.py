@@ -118,7 +118,7 @@ class Bench:
             partition=0,
             view=self.view,  # type: ignore[arg-type]
             ownership=SimpleNamespace(take=self._take),  # type: ignore[arg-type]
-            pool=AtOnce(),
+            pool=AtOnce(),  # type: ignore[arg-type]
             wake=lambda: None,
         )
 
@@ -306,7 +306,9 @@ def test_nobody_is_refused_for_the_sake_of_an_event_that_is_not_in_the_log_yet(b
 def test_a_chain_of_revisions_of_one_checkpoint_fits_into_one_transaction(bench: Bench) -> None:
     first = Checkpoint.initial(CheckpointId.new(), RunId.new(), "test.order", 1, {})
     second = first.next({})
-    proposals = [propose(each, each.revision - 1 if each.revision else None, actor=None, max_event_bytes=1 << 20) for each in (first, second)]
+    proposals = [
+        propose(each, each.revision - 1 if each.revision else None, actor=None, max_event_bytes=1 << 20) for each in (first, second)
+    ]
     told: list[Outcome | None] = []
     bench.writer.queue.extend(Call(proposals, timeout=30, done=told.extend).items)
     bench.run()

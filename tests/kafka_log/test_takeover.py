@@ -26,9 +26,7 @@ def log_of(store: CheckpointStore) -> KafkaLog:
 
 def earlier_owner(broker: str, topic: str, partition: int) -> client.TransactionalProducer:
     """A writer that owns a partition and follows no rule but the fence."""
-    producer = client.producer(
-        KafkaAddress((broker,), topic), transactional_id=f"{topic}-writer-{partition}", max_event_bytes=1 << 20
-    )
+    producer = client.producer(KafkaAddress((broker,), topic), transactional_id=f"{topic}-writer-{partition}", max_event_bytes=1 << 20)
     producer.init_transactions()
     return producer
 
