@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml  # type: ignore[import-untyped, unused-ignore]
+import yaml
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.errors import KafkaTimeoutError
 
 from eventlog.kafka.local import SINGLE_NODE, LocalBroker, free_port, shared_settings
 from eventlog.kafka.local_jars import jars, java, kafka_version
+from eventlog.kafka.topic import TopicSpec
 
 COMPOSE = Path(__file__).resolve().parents[2] / "compose"
 BROKERS = ("kafka-1", "kafka-2", "kafka-3")
@@ -119,18 +120,8 @@ def test_the_topic_agrees_with_the_brokers_file(compose: dict[str, Any]) -> None
 
 
 def test_the_topic_of_compose_has_the_settings_that_the_code_demands(compose: dict[str, Any]) -> None:
-    # To be compared with eventlog/kafka/topic.py's TopicSpec as soon as there is one.
     assert topic_arguments(compose)["partitions"] == ["4"]
-    assert topic_settings(compose) == {
-        "cleanup.policy": "compact",
-        "message.timestamp.type": "LogAppendTime",
-        "min.compaction.lag.ms": "604800000",
-        "max.compaction.lag.ms": "1209600000",
-        "delete.retention.ms": "86400000",
-        "min.insync.replicas": "2",
-        "unclean.leader.election.enable": "false",
-        "max.message.bytes": "8650752",
-    }
+    assert topic_settings(compose) == TopicSpec().settings(replication=3)
 
 
 # -- the image's code on these files ---------------------------------------------------------------------------
