@@ -6,32 +6,25 @@ address alone, since it knows no passwords.
 
 from __future__ import annotations
 
-import base64
 import dataclasses
-import errno
 import json
 import os
-import random
 import shutil
 import signal
-import socket
-import struct
 import subprocess
 import time
-import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from types import MappingProxyType, TracebackType
+from types import TracebackType
 from typing import Any
 
-from kafka import KafkaAdminClient
-from kafka.errors import KafkaError
-
-from eventlog.errors import ConfigurationError, Unavailable
+from eventlog.errors import ConfigurationError
 from eventlog.kafka.local_jars import BrokerToolsMissing, exclusive, jars, java, kafka_version, missing_tools, resources
+from eventlog.kafka.local_network import HOST, BrokerFailed, answers, free_port
 from eventlog.kafka.local_process import ProcessIdentity
+from eventlog.kafka.local_settings import SINGLE_NODE, new_cluster_id, properties_text, shared_settings
 
 __all__ = [
     "SINGLE_NODE",
@@ -44,32 +37,10 @@ __all__ = [
     "shared_settings",
 ]
 
-HOST = "127.0.0.1"
-# What cannot be as in server.properties when there is one node. Addresses, id and directory come from the LocalBroker itself.
-SINGLE_NODE: Mapping[str, str] = MappingProxyType(
-    {
-        "default.replication.factor": "1",
-        "min.insync.replicas": "1",
-        "offsets.topic.replication.factor": "1",
-        "transaction.state.log.replication.factor": "1",
-        "transaction.state.log.min.isr": "1",
-        # After a crash the one controller refuses the one broker, as a second of its name, until the dead one's session ends: with Kafka's
-        # default of 9 s a restart after kill -9 took 12 s, with 2 s it takes 5.
-        "broker.session.timeout.ms": "2000",
-        "broker.heartbeat.interval.ms": "400",
-    }
-)
-# Below the ports that systems give to outgoing connections (Linux from 32768, macOS from 49152): a client that keeps trying a stopped
-# broker's port from such a range can be given that port itself, connect to itself, and keep the broker from coming back.
-_PORTS = range(20_000, 32_000)
 _PORT_ATTEMPTS = 3  # another process may take a port between our look and the broker's start
 # A clean stop of an idle broker takes 0.5 s; 15 s is for many open logs on a machine under load.
 _STOP_SECONDS = 15.0
 _FAST_START = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
-
-
-class BrokerFailed(Unavailable):
-    """The local broker did not start, or ended while starting; the message carries the end of its log."""
 
 
 @dataclass(frozen=True)
@@ -291,8 +262,8 @@ class LocalBroker:
         fresh = self.directory / "data.incomplete"
         shutil.rmtree(fresh, ignore_errors=True)
         settings = self.directory / "format.properties"
-        settings.write_text(_properties({**self._settings(state), "log.dirs": str(fresh)}), encoding="ascii")
-        tool = ["kafka.tools.StorageTool", "format", "-t", self._cluster_id or _new_cluster_id(), "-c", str(settings)]
+        settings.write_text(properties_text({**self._settings(state), "log.dirs": str(fresh)}), encoding="ascii")
+        tool = ["kafka.tools.StorageTool", "format", "-t", self._cluster_id or new_cluster_id(), "-c", str(settings)]
         run = subprocess.run(
             [launcher, *_FAST_START, *self._logging_flags(), "-cp", classpath, *tool],
             stdin=subprocess.DEVNULL,
@@ -314,7 +285,7 @@ class LocalBroker:
     def _wait_for_answer(self, state: _State, timeout: float) -> None:
         assert state.process is not None
         deadline = time.monotonic() + timeout
-        while not _answers(state.port):
+        while not answers(state.port):
             if not state.process.is_alive():
                 raise self._failed("ended while it started")
             if time.monotonic() >= deadline:
@@ -353,7 +324,7 @@ class LocalBroker:
     def _settings_text(self, state: _State) -> str:
         return (
             "# Written at every start: server.properties of the package, then what differs on one node, then the caller's.\n"
-            + _properties(self._settings(state))
+            + properties_text(self._settings(state))
         )
 
     # -- the state file --------------------------------------------------------------------------------------------
@@ -399,69 +370,6 @@ class LocalBroker:
         state = self._load()
         if state is not None and state.process == process:
             self._save(dataclasses.replace(state, process=None, since=None))
-
-
-def shared_settings() -> dict[str, str]:
-    """The settings of compose/broker/server.properties, which every broker of this project starts from."""
-    lines = (resources() / "server.properties").read_text(encoding="ascii").splitlines()
-    pairs = (line.split("=", 1) for line in lines if line.strip() and not line.startswith("#"))
-    return {name.strip(): value.strip() for name, value in pairs}
-
-
-def _properties(settings: Mapping[str, str]) -> str:
-    return "".join(f"{name}={_escaped(value)}\n" for name, value in settings.items())
-
-
-def _escaped(value: str) -> str:
-    """A value as Java's property files want it: plain ASCII, anything else as UTF-16 code units."""
-    units = (unit for (unit,) in struct.iter_unpack(">H", value.encode("utf-16-be")))
-    return "".join(chr(unit) if 0x20 <= unit < 0x7F and chr(unit) != "\\" else f"\\u{unit:04x}" for unit in units)
-
-
-def _new_cluster_id() -> str:
-    """Sixteen random bytes as Kafka writes them. The tool would take a leading dash for an option."""
-    while True:
-        text = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode("ascii").rstrip("=")
-        if not text.startswith("-"):
-            return text
-
-
-def free_port(*, avoid: int = 0) -> int:
-    """A port of the loopback address that nothing listens on, outside the range that the system gives away by itself."""
-    # The system's randomness: tests seed the other one alike in several processes, which would then all choose the same port.
-    for port in random.SystemRandom().sample(_PORTS, k=len(_PORTS)):
-        if port != avoid and _is_free(port):
-            return port
-    raise BrokerFailed(HOST, f"no free port from {_PORTS.start} to {_PORTS.stop - 1}", hint="Name one.")
-
-
-def _is_free(port: int) -> bool:
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((HOST, port))
-        except OSError as error:
-            if error.errno == errno.EADDRINUSE:
-                return False
-            raise
-    return True
-
-
-def _answers(port: int) -> bool:
-    """Whether the broker answers a request for its cluster's metadata and names itself in it."""
-    try:
-        # The client logs every refused connection, so it is asked only when there is one to be had.
-        with socket.create_connection((HOST, port), timeout=1.0):
-            pass
-        admin = KafkaAdminClient(bootstrap_servers=f"{HOST}:{port}", bootstrap_timeout_ms=2000, request_timeout_ms=2000)
-    except (OSError, KafkaError):
-        return False
-    try:
-        return any(broker["port"] == port for broker in admin.describe_cluster()["brokers"])
-    except KafkaError:
-        return False
-    finally:
-        admin.close()
 
 
 def _tail(path: Path, size: int = 4000) -> str:

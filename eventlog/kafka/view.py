@@ -8,38 +8,24 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from eventlog.errors import CheckpointError, Corrupted, HistoryRemoved, StorageError, StoreClosed, Unavailable
+from eventlog.errors import CheckpointError, HistoryRemoved, StorageError, StoreClosed, Unavailable
 from eventlog.head_cache import LeastRecentlyUsed
+from eventlog.kafka.pending import Pending, head_of, record_of
 from eventlog.kafka.topic import partition_of
 from eventlog.log import LogIdentity, Record
 from eventlog.position import Position
-from eventlog.projector import PROJECTION_FILE, QUARANTINED_BEFORE, Interpreted, discard_file, follow, head_of_row, interpret, translated
+from eventlog.projector import PROJECTION_FILE, QUARANTINED_BEFORE, discard_file, follow, head_of_row, interpret, translated
 from eventlog.rules import Head
 from projections import history
 from projections.engine import Projection
-from projections.rows import Batch, GapRow, QuarantineRow, RevisionRow
 
 _LINGER_SECONDS = 0.2  # how long a row waits for others before DuckDB is asked to take it
-_BATCH_ROWS = 2_000
-_MOST_PENDING = 20_000  # rows; the tail waits beyond this
-_MOST_PENDING_BYTES = 128 << 20
 _RECENT_EVENTS = 20_000
 _HEADS = 50_000
-
-
-class _Pending:
-    """A run of judged records that the projection does not hold yet, and how far it reaches."""
-
-    __slots__ = ("bytes", "found", "positions")
-
-    def __init__(self, found: Interpreted, positions: Mapping[int, int]) -> None:
-        self.found = found
-        self.positions = positions
-        self.bytes = sum(row.stored_size for row in found.rows)
 
 
 class View:
@@ -53,10 +39,7 @@ class View:
         self._changed = threading.Condition()  # guards everything below
         self._positions: dict[int, int] = {}
         self._applied: dict[int, int] = {}
-        self._pending: deque[_Pending] = deque()
-        self._pending_rows = 0
-        self._pending_bytes = 0
-        self._newest: dict[str, RevisionRow] = {}  # the newest row of each checkpoint that is pending
+        self._pending = Pending()
         self._recent: OrderedDict[str, tuple[int, int, int]] = OrderedDict()  # event id -> partition, offset, recorded_at
         self._blocked: dict[str, str] = {}
         self._generation = 0  # counts ingests, so that a head read from the projection is not cached after a newer one came
@@ -126,15 +109,11 @@ class View:
             partition_of=self._partition_of,
         )
         with self._changed:
-            while (self._pending_rows > _MOST_PENDING or self._pending_bytes > _MOST_PENDING_BYTES) and not (self._closed or self._failure):
+            while self._pending.is_full and not (self._closed or self._failure):
                 self._changed.wait(1.0)
             self._generation += 1
-            pending = _Pending(found, dict(positions))
-            self._pending.append(pending)
-            self._pending_rows += len(found.rows) + 1
-            self._pending_bytes += pending.bytes
+            self._pending.add(found, positions)
             for row in found.rows:
-                self._newest[row.checkpoint_id] = row
                 self._recent[row.event_id] = (row.partition, row.offset, row.recorded_at)
             for checkpoint_id, head in found.heads.items():
                 self._heads.put(checkpoint_id, head)
@@ -212,10 +191,10 @@ class View:
     def _cold_heads(self, checkpoint_ids: list[str]) -> dict[str, Head]:
         with self._changed:
             generation = self._generation
-            pending = {each: row for each in checkpoint_ids if (row := self._newest.get(each)) is not None}
+            pending = {each: row for each in checkpoint_ids if (row := self._pending.newest(each)) is not None}
         rows = self._reading().heads([each for each in checkpoint_ids if each not in pending], events=False)
         heads = {checkpoint_id: head_of_row(row) for checkpoint_id, row in rows.items()}
-        heads.update({checkpoint_id: _pending_head(row) for checkpoint_id, row in pending.items()})
+        heads.update({checkpoint_id: head_of(row) for checkpoint_id, row in pending.items()})
         with self._changed:
             if generation == self._generation:  # otherwise a newer head may have come and gone meanwhile
                 for checkpoint_id, head in heads.items():
@@ -225,21 +204,21 @@ class View:
     def latest(self, checkpoint_id: str) -> Record | None:
         """The last good revision, with its event."""
         with self._changed:
-            row = self._newest.get(checkpoint_id)
+            row = self._pending.newest(checkpoint_id)
         if row is not None:
-            return _record(row)
+            return record_of(row)
         with translated(self._directory):
             head = self._reading().heads([checkpoint_id]).get(checkpoint_id)
         return None if head is None else Record(head.partition, head.offset, head.recorded_at, None, head.event)
 
     def revision(self, checkpoint_id: str, revision: int) -> Record | None:
         with self._changed:
-            row = self._newest.get(checkpoint_id)
+            row = self._pending.newest(checkpoint_id)
         if row is not None and row.revision == revision:
-            return _record(row)
+            return record_of(row)
         with translated(self._directory):
             found = history.revision(self.flushed(), checkpoint_id, revision)
-        return None if found is None else _record(found)
+        return None if found is None else record_of(found)
 
     # -- the projection -------------------------------------------------------------------------------------------
 
@@ -319,17 +298,22 @@ class View:
                         return
                 with self._applying:
                     with self._changed:
-                        taken, batch = self._take()
+                        taken, batch = self._pending.next_batch()
+                        self._flush_wanted = False  # whoever waits asks again
                     with translated(self._directory):
                         self._reading().apply(batch)
-                    self._applied_until(taken)
+                    with self._changed:
+                        self._pending.written(taken)
+                        for number, offset in batch.next_offsets.items():
+                            self._applied[number] = max(offset, self._applied.get(number, 0))
+                        self._changed.notify_all()
         except Exception as error:  # noqa: BLE001 - nobody else would see it
             self.fail(error if isinstance(error, CheckpointError) else StorageError("projection", repr(error)))
 
     def _await_work(self) -> None:
         """Until enough is pending, has waited long enough, is asked for, or the view is closing."""
         while not self._closed:
-            if self._pending and (self._flush_wanted or self._pending_rows >= _BATCH_ROWS):
+            if self._pending and (self._flush_wanted or self._pending.fills_a_batch):
                 return
             if self._pending:
                 self._changed.wait(_LINGER_SECONDS)
@@ -337,34 +321,6 @@ class View:
                     return
             else:
                 self._changed.wait()
-
-    def _take(self) -> tuple[list[_Pending], Batch]:
-        taken: list[_Pending] = []
-        rows: list[RevisionRow] = []
-        gaps: list[GapRow] = []
-        quarantined: list[QuarantineRow] = []
-        for pending in self._pending:
-            if taken and len(rows) + len(pending.found.rows) > 2 * _BATCH_ROWS:
-                break
-            taken.append(pending)
-            rows.extend(pending.found.rows)
-            gaps.extend(pending.found.gaps)
-            quarantined.extend(pending.found.quarantined)
-        self._flush_wanted = self._flush_wanted and len(taken) < len(self._pending)
-        return taken, Batch(taken[-1].positions if taken else {}, rows, gaps, quarantined)
-
-    def _applied_until(self, taken: Sequence[_Pending]) -> None:
-        with self._changed:
-            for pending in taken:
-                self._pending.popleft()
-                self._pending_rows -= len(pending.found.rows) + 1
-                self._pending_bytes -= pending.bytes
-                for number, offset in pending.positions.items():
-                    self._applied[number] = max(offset, self._applied.get(number, 0))
-                for row in pending.found.rows:
-                    if self._newest.get(row.checkpoint_id) is row:
-                        del self._newest[row.checkpoint_id]
-            self._changed.notify_all()
 
 
 class _Reader:
@@ -380,30 +336,6 @@ class _Reader:
 
 def _no_log(after: Position) -> Iterable[tuple[Sequence[Record], Position]]:  # noqa: ARG001
     raise StoreClosed("the store is not open")
-
-
-def _record(row: RevisionRow) -> Record:
-    if row.event is None:
-        raise Corrupted("projection", f"it does not hold the event of checkpoint {row.checkpoint_id} revision {row.revision}")
-    return Record(row.partition, row.offset, row.recorded_at, None, row.event)
-
-
-def _pending_head(row: RevisionRow) -> Head:
-    return Head(
-        row.checkpoint_id,
-        row.event_id,
-        row.type,
-        row.tenant,
-        row.run_id,
-        row.revision,
-        row.kind,
-        row.schema_version,
-        dict(row.usage),
-        row.event_hash,
-        row.partition,
-        row.offset,
-        row.recorded_at,
-    )
 
 
 def _count(projection: Projection) -> int:
