@@ -33,7 +33,7 @@ class AsyncCheckpointStore:
 
     def __init__(self, store: CheckpointStore) -> None:
         self._store = store
-        self._log = store._log
+        self._log = store.log
         self._waiting: list[tuple[Proposal, asyncio.Future[Outcome]]] = []
         self._flushing = False
         self._timeout = store.timeout

@@ -168,6 +168,10 @@ class EmbeddedLog:
                     high = middle
         return Position(((0, low),))
 
+    def compacted_before(self) -> int:
+        """See `Log.compacted_before`."""
+        return 0
+
     def wait(self, after: Position, timeout: float) -> bool:
         """Waits up to `timeout` seconds for a committed event behind a position; whether there is one."""
         deadline = time.monotonic() + timeout

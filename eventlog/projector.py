@@ -188,7 +188,8 @@ def translated(path: Path | None = None) -> Iterator[None]:
     try:
         yield
     except ProjectionLocked as error:
-        raise Busy(str(error.path), f"the projection is in use by process {error.owner}") from error
+        hint = "Stop that process, or have a projection of your own: on Kafka by ?state=DIR in the address."
+        raise Busy(str(error.path), f"the projection is in use by process {error.owner}", hint=hint) from error
     except ProjectionForeign as error:
         raise ConfigurationError(str(error), hint="Give this store a projection directory of its own, or `eventlog rebuild`.") from error
     except ProjectionDamaged as error:

@@ -287,6 +287,11 @@ class CheckpointStore:
     # -- reports --------------------------------------------------------------------------------------------------
 
     @property
+    def log(self) -> Log:
+        """The log itself: for verification, operations and tests. Appending to it past the store forgoes the store's checks."""
+        return self._log
+
+    @property
     def catalog(self) -> Catalog:
         """Reports, SQL, verification and rebuild: what is answered by the projection."""
         return self._catalog

@@ -9,11 +9,11 @@ from projections.engine import Projection
 from projections.errors import InvalidQuery
 
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
-MAX_PAGE = 1000  # rows
+MAX_PAGE = 1001  # rows: a page of 1000, and the one that tells that there are more
 
 
 def limited(limit: int) -> int:
-    """Return `limit` if it is a page size, 1 to 1000."""
+    """Return `limit` if it is a page size, 1 to 1001."""
     if not isinstance(limit, int) or isinstance(limit, bool) or not 1 <= limit <= MAX_PAGE:
         raise InvalidQuery(f"limit must be a whole number from 1 to {MAX_PAGE}, not {limit!r}")
     return limit

@@ -199,7 +199,8 @@ def translated(address: KafkaAddress) -> Iterator[None]:
 
 def unavailable(address: KafkaAddress, error: Exception) -> Unavailable:
     """An `Unavailable` that names the servers, whatever the client said."""
-    return Unavailable(str(address), f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)
+    told, name = str(error), type(error).__name__
+    return Unavailable(str(address), told if told.startswith(name) else f"{name}: {told}".removesuffix(": "))
 
 
 install_guards()

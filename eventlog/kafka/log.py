@@ -114,6 +114,10 @@ class KafkaLog:
         """See `Log.end`."""
         return Position.of(self._barrier())
 
+    def compacted_before(self) -> int:
+        """See `Log.compacted_before`."""
+        return self.view.compacted_before()
+
     def wait(self, after: Position, timeout: float) -> bool:
         """See `Log.wait`."""
         return self.view.await_news(after, timeout)

@@ -105,7 +105,7 @@ class View:
             heads_of=self.heads,
             blocked=self._blocked,
             keep_events=True,
-            compacted_before=self._compacted_before(),
+            compacted_before=self.compacted_before(),
             partition_of=self._partition_of,
         )
         with self._changed:
@@ -270,7 +270,7 @@ class View:
             log,
             projection,
             keep_events=True,
-            compacted_before=self._compacted_before(),
+            compacted_before=self.compacted_before(),
             partition_of=self._partition_of,
             progress=progress,
         )
@@ -278,7 +278,8 @@ class View:
     def _partition_of(self, checkpoint_id: str) -> int:
         return partition_of(checkpoint_id, self._identity.partitions)
 
-    def _compacted_before(self) -> int:
+    def compacted_before(self) -> int:
+        """Milliseconds: what was recorded earlier has outlived the topic's hold."""
         return int(time.time() * 1000) - self._hold_ms
 
     def _make(self, path: Path) -> Projection:

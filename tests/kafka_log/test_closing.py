@@ -83,7 +83,7 @@ def test_callers_that_wait_while_the_store_closes_get_an_honest_answer(opening: 
 def test_a_store_whose_tail_dies_says_so_loudly(store: CheckpointStore) -> None:
     checkpoint = initial()
     store.compare_and_swap(checkpoint, None)
-    store._log.view.fail(RuntimeError("the tail broke"))  # type: ignore[attr-defined]
+    store.log.view.fail(RuntimeError("the tail broke"))  # type: ignore[attr-defined]
     with pytest.raises(StoreClosed, match="the tail broke"):
         store.load(checkpoint.id)
     with pytest.raises(StoreClosed, match="the tail broke"):
@@ -94,7 +94,7 @@ def test_the_queue_before_the_log_is_bounded(opening: OpenStore, monkeypatch: py
     monkeypatch.setattr(waiting, "MOST_WAITING", 5)
     store = opening()
     store.compare_and_swap(initial(), None)
-    partition_writers = store._log.writer.writers  # type: ignore[attr-defined]
+    partition_writers = store.log.writer.writers  # type: ignore[attr-defined]
     for writer in partition_writers:
         monkeypatch.setattr(writer, "_begin", lambda now: False)  # noqa: ARG005 - nothing gets through
     told: list[BaseException] = []

@@ -65,7 +65,7 @@ def test_everything_else_goes_on(store: CheckpointStore, spoiled: dict[str, str]
 def test_what_was_found_is_reported_with_its_reason(store: CheckpointStore, spoiled: dict[str, str]) -> None:
     for checkpoint_id in spoiled.values():
         store.load(checkpoint_id)
-    reasons = store._log.view.quarantined()  # type: ignore[attr-defined]
+    reasons = store.log.view.quarantined()  # type: ignore[attr-defined]
     assert set(reasons) == set(spoiled.values())
     assert "after revision 0" in reasons[spoiled["out of sequence"]]
     assert "hash chain" in reasons[spoiled["broken chain"]]

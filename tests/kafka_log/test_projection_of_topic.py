@@ -119,7 +119,7 @@ def test_what_compaction_removed_is_a_gap_and_a_rebuild_does_not_give_it_up_sile
     admin.alter_configs([ConfigResource("TOPIC", "compacted", configs={"segment.ms": "200", "min.cleanable.dirty.ratio": "0.01"})])
     admin.close()
     with open_store(f"{address}{tmp_path / 'state'}") as store:
-        log = store._log
+        log = store.log
         assert isinstance(log, KafkaLog)
         checkpoint = initial({"revision": 0})
         store.compare_and_swap(checkpoint, None)

@@ -20,8 +20,8 @@ from tests.waiting import eventually
 
 
 def log_of(store: CheckpointStore) -> KafkaLog:
-    assert isinstance(store._log, KafkaLog)
-    return store._log
+    assert isinstance(store.log, KafkaLog)
+    return store.log
 
 
 def earlier_owner(broker: str, topic: str, partition: int) -> client.TransactionalProducer:

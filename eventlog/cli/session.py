@@ -1,0 +1,98 @@
+"""What a command works with: the settings in force, the store that they name, and the output."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from eventlog.cli.output import Output, OutputFormat
+from eventlog.errors import InvalidRequest
+
+if TYPE_CHECKING:
+    from eventlog.settings import Settings
+    from eventlog.store import CheckpointStore
+
+
+@dataclass
+class Given:
+    """Options on the command line; None where the environment or the file decides."""
+
+    store: str | None = None
+    tenant: str | None = None
+    actor: str | None = None
+    timeout: float | None = None
+    format: OutputFormat | None = None
+
+    def over(self, other: Given) -> Given:
+        """These options, and those of `other` where these are not given."""
+        return Given(
+            **{
+                name: other_value if value is None else value
+                for (name, value), other_value in zip(vars(self).items(), vars(other).values(), strict=True)
+            }
+        )
+
+
+class Session:
+    """One command's run. Settings are read when they are first needed."""
+
+    def __init__(self, *, given: Given) -> None:
+        self._given = given
+        self._settings: Settings | None = None
+
+    @property
+    def settings(self) -> Settings:
+        if self._settings is None:
+            from eventlog.settings import load_settings
+
+            self._settings = load_settings()
+        return self._settings
+
+    @property
+    def output(self) -> Output:
+        return Output(output_format=self._given.format or OutputFormat(self.settings.format))
+
+    @property
+    def address(self) -> str:
+        """The store's address. Raises `InvalidRequest` when nothing names one."""
+        address = self._given.store or self.settings.store
+        if not address:
+            raise InvalidRequest(
+                "--store", "no store is named", hint="Use --store DIRECTORY or --store kafka://host:port/topic, or set EVENTLOG_STORE."
+            )
+        return address
+
+    @property
+    def tenant(self) -> str | None:
+        return self._given.tenant or self.settings.tenant
+
+    @property
+    def timeout(self) -> float:
+        return self.settings.timeout if self._given.timeout is None else self._given.timeout
+
+    @contextmanager
+    def store(self) -> Iterator[CheckpointStore]:
+        """The store, open for the length of the block."""
+        from eventlog.opening import open_store
+
+        actor = self._given.actor or self.settings.actor
+        with open_store(self.address, tenant=self.tenant, actor=actor, timeout=self.timeout) as store:
+            yield store
+
+    @contextmanager
+    def progress(self, what: str, *, total: float | None = None, is_bytes: bool = False) -> Iterator[Callable[[float, str], None]]:
+        """A progress bar on stderr where that is a terminal, nothing elsewhere. Call it with how far it is and a remark."""
+        if not sys.stderr.isatty():
+            yield lambda _reached, _remark: None
+            return
+        from rich.console import Console
+        from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+        size: Any = DownloadColumn() if is_bytes else MofNCompleteColumn()
+        columns = (TextColumn("{task.description}"), BarColumn(), size, TimeElapsedColumn(), TextColumn("{task.fields[remark]}"))
+        with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+            task = progress.add_task(what, total=total, remark="")
+            yield lambda reached, remark: progress.update(task, completed=reached, remark=remark)

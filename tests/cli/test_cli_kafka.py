@@ -1,0 +1,41 @@
+"""topic create and check against a real broker; what is said of a broker that does not run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.cli.command_line import inside
+
+
+def test_a_topic_is_created_once_and_is_as_it_must_be(broker: str, topic: str) -> None:
+    address = f"kafka://{broker}/{topic}"
+    missing = inside("topic", "check", "--store", address)
+    assert missing.code == 15
+    assert topic in missing.err
+    made = inside("topic", "create", "--store", address, "--partitions", "3", "--format", "json").json()
+    assert made == {"topic": topic, "servers": broker, "partitions": 3}
+    assert inside("topic", "check", "--store", address).code == 0
+    assert inside("topic", "create", "--store", address).code == 15
+
+
+def test_every_difference_of_a_foreign_topic_is_listed(broker: str, topic: str) -> None:
+    from kafka import KafkaAdminClient
+
+    admin = KafkaAdminClient(bootstrap_servers=broker)
+    try:
+        admin.create_topics({topic: {"num_partitions": 1, "replication_factor": 1, "configs": {"cleanup.policy": "delete"}}})
+    finally:
+        admin.close()
+    run = inside("topic", "check", "--store", f"kafka://{broker}/{topic}", "--format", "csv")
+    assert run.code == 1
+    assert "cleanup.policy" in run.out
+    assert len(run.out.splitlines()) > 2
+    doctor = inside("doctor", "--store", f"kafka://{broker}/{topic}")
+    assert doctor.code == 1
+    assert "cleanup.policy" in doctor.out
+
+
+def test_the_status_of_a_broker_that_was_never_started_is_an_answer(tmp_path: Path) -> None:
+    state = inside("broker", "status", "--dir", tmp_path / "broker", "--format", "json").json()
+    assert (state["running"], state["bootstrap"]) == (False, None)
+    assert inside("broker", "down", "--dir", tmp_path / "broker", "--format", "json").json()["running"] is False
