@@ -1,0 +1,106 @@
+"""What others rely on, held in text files: a change of it shows in a diff, and is made on purpose.
+
+After a change that is meant: `EVENTLOG_UPDATE_SNAPSHOTS=1 python -m pytest tests/test_snapshots.py`, then read the diff of the files.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import os
+import sqlite3
+from collections.abc import Iterator
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import eventlog
+from eventlog import errors
+from eventlog.embedded_files import create
+from eventlog.errors import CheckpointError
+
+SNAPSHOTS = Path(__file__).parent / "snapshots"
+SCHEMAS = Path(__file__).resolve().parents[1] / "schemas"
+
+
+def exports() -> Iterator[str]:
+    """Every public name, what it is, and how it is called."""
+    for name in sorted(eventlog.__all__):
+        thing = getattr(eventlog, name)
+        if inspect.isfunction(thing):
+            yield f"def {name}{inspect.signature(thing)}"
+        elif issubclass(thing, Enum):
+            yield f"enum {name}: {', '.join(f'{each.name}={each.value}' for each in thing)}"
+        else:
+            yield from _class(name, thing)
+
+
+def _class(name: str, cls: Any) -> Iterator[str]:
+    yield f"class {name}({', '.join(base.__name__ for base in cls.__bases__)})"
+    if hasattr(cls, "model_fields"):
+        for field, info in cls.model_fields.items():
+            yield f"    {field}: {info.annotation!r}, {'required' if info.is_required() else 'optional'}"
+    elif hasattr(cls, "_fields"):
+        for field in cls._fields:
+            note = cls.__annotations__[field]
+            yield f"    {field}: {getattr(note, '__forward_arg__', note)}"
+    elif issubclass(cls, CheckpointError):
+        yield f"    __init__{inspect.signature(cls.__init__)}"
+    for member, value in sorted(vars(cls).items()):
+        if member.startswith("_") or (member in getattr(cls, "_fields", ())):
+            continue
+        function = value.__func__ if isinstance(value, classmethod | staticmethod) else value
+        if inspect.isfunction(function) and member != "model_post_init":
+            kind = "classmethod " if isinstance(value, classmethod) else ""
+            yield f"    {kind}{member}{inspect.signature(function)}"
+        elif isinstance(value, property):
+            yield f"    property {member}"
+
+
+def error_table() -> Iterator[str]:
+    """Class, what it is a kind of, kind, retry rule, hint."""
+
+    def lines(cls: type[CheckpointError], depth: int) -> Iterator[str]:
+        yield f"{'  ' * depth}{cls.__name__} | {cls.kind.value} | {cls.retry.value} | {cls.hint}"
+        for child in sorted(cls.__subclasses__(), key=lambda each: each.__name__):
+            if child.__module__ == errors.__name__:
+                yield from lines(child, depth + 1)
+
+    return lines(CheckpointError, 0)
+
+
+def avro_schemas() -> Iterator[str]:
+    """Released schemas are never edited, not even a comment: a change is a new version beside them."""
+    for path in sorted(SCHEMAS.glob("*.avsc")):
+        yield f"{path.name} sha256 {hashlib.sha256(path.read_bytes()).hexdigest()}"
+    for path in sorted((SCHEMAS / "golden").glob("*.bin")):
+        yield f"golden/{path.name} sha256 {hashlib.sha256(path.read_bytes()).hexdigest()}"
+
+
+def embedded_format() -> Iterator[str]:
+    """The tables and settings of an embedded log, as they stand in its file."""
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as directory:
+        create(Path(directory))
+        connection = sqlite3.connect(Path(directory) / "log.sqlite3")
+        for pragma in ("application_id", "user_version", "journal_mode", "page_size", "encoding", "auto_vacuum"):
+            yield f"{pragma} = {connection.execute(f'PRAGMA {pragma}').fetchone()[0]}"
+        for (sql,) in connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY name"):
+            yield from sql.splitlines()
+        yield "meta: " + ", ".join(key for (key,) in connection.execute("SELECT key FROM meta ORDER BY key"))
+        connection.close()
+
+
+TAKEN = {"exports": exports, "errors": error_table, "schemas": avro_schemas, "embedded_format": embedded_format}
+
+
+@pytest.mark.parametrize("name", TAKEN)
+def test_it_is_what_it_was(name: str) -> None:
+    path = SNAPSHOTS / f"{name}.txt"
+    found = "\n".join(line.rstrip() for line in TAKEN[name]()) + "\n"
+    if os.environ.get("EVENTLOG_UPDATE_SNAPSHOTS") == "1":
+        path.write_text(found, encoding="utf-8")
+    assert found == path.read_text(encoding="utf-8"), f"see {Path(__file__).name} for how to change {path.name} on purpose"
