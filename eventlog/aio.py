@@ -7,10 +7,12 @@ a thread unless the log would make the loop wait.
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import threading
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import NamedTuple, Self, TypeVar
 from uuid import UUID
 
 from eventlog.catalog import Catalog, Page
@@ -18,7 +20,7 @@ from eventlog.checkpoint import Checkpoint, Receipt
 from eventlog.errors import CheckpointError, InvalidRequest
 from eventlog.event import EventType
 from eventlog.ids import CheckpointId, EventId
-from eventlog.log import Outcome
+from eventlog.log import Log, Outcome
 from eventlog.position import Position
 from eventlog.revision import Gap, Revision
 from eventlog.rules import Proposal
@@ -34,9 +36,9 @@ class AsyncCheckpointStore:
     def __init__(self, store: CheckpointStore) -> None:
         self._store = store
         self._log = store.log
-        self._waiting: list[tuple[Proposal, asyncio.Future[Outcome]]] = []
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._waiting: list[_Waiting] = []
         self._flushing = False
-        self._timeout = store.timeout
 
     # -- writing --------------------------------------------------------------------------------------------------
 
@@ -140,9 +142,13 @@ class AsyncCheckpointStore:
 
     async def subscribe(self, after: Position, *, idle_timeout: float | None = None) -> AsyncIterator[Revision]:
         """See `CheckpointStore.subscribe`."""
-        iterator = self._store.subscribe(after, idle_timeout=idle_timeout)
-        while item := await asyncio.to_thread(next, iterator, None):
-            yield item
+        stop = threading.Event()
+        iterator = self._store._subscribe(after, idle_timeout, stop)
+        try:
+            while item := await asyncio.to_thread(next, iterator, None):
+                yield item
+        finally:
+            stop.set()  # the thread that still waits ends within a second
 
     async def position(self) -> Position:
         """See `CheckpointStore.position`."""
@@ -151,6 +157,11 @@ class AsyncCheckpointStore:
     async def position_at(self, moment: datetime) -> Position:
         """See `CheckpointStore.position_at`."""
         return await asyncio.to_thread(self._store.position_at, moment)
+
+    @property
+    def log(self) -> Log:
+        """See `CheckpointStore.log`."""
+        return self._store.log
 
     @property
     def catalog(self) -> Catalog:
@@ -173,23 +184,30 @@ class AsyncCheckpointStore:
 
     def _append(self, proposal: Proposal, timeout: float | None) -> asyncio.Future[Outcome]:
         loop = asyncio.get_running_loop()
-        future: asyncio.Future[Outcome] = loop.create_future()
-        self._waiting.append((proposal, future))
-        if timeout is not None:
-            self._timeout = timeout
-        if not self._flushing:
-            self._flushing = True
-            loop.call_soon(self._flush, loop)
-        return future
+        if loop is not self._loop:  # another loop than before: what that one left behind will not be answered
+            self._loop, self._flushing, self._waiting = loop, False, []
+        waiting = _Waiting(proposal, self._store.timeout if timeout is None else timeout, loop.create_future())
+        self._waiting.append(waiting)
+        self._flush_soon()
+        return waiting.future
 
-    def _flush(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _flush_soon(self) -> None:
+        if self._waiting and not self._flushing and self._loop is not None:
+            self._flushing = True
+            self._loop.call_soon(self._flush)
+
+    def _flush(self) -> None:
         """Hands over what has been proposed since the last time; while the log keeps a thread waiting, more may gather."""
-        waiting, self._waiting = self._waiting, []
-        proposals = [proposal for proposal, _ in waiting]
-        timeout, self._timeout = self._timeout, self._store.timeout
+        timeout = self._waiting[0].timeout
+        waiting = [each for each in self._waiting if each.timeout == timeout]
+        self._waiting = [each for each in self._waiting if each.timeout != timeout]
+        proposals = [each.proposal for each in waiting]
+        loop = self._loop
+        assert loop is not None
 
         def answered(outcomes: Sequence[Outcome]) -> None:
-            loop.call_soon_threadsafe(_answer, waiting, outcomes)
+            with contextlib.suppress(RuntimeError):  # the loop has been closed meanwhile: nobody waits
+                loop.call_soon_threadsafe(_answer, waiting, outcomes)
 
         try:
             at_once = self._log.append_at_once(proposals)
@@ -197,38 +215,52 @@ class AsyncCheckpointStore:
                 _answer(waiting, at_once)
             elif not self._log.append_later(proposals, timeout=timeout, done=answered):
                 in_thread = loop.create_task(asyncio.to_thread(self._log.append, proposals, timeout=timeout))
-                in_thread.add_done_callback(lambda task: self._flushed(loop, waiting, task))
+                in_thread.add_done_callback(lambda task: self._flushed(waiting, task))
                 return
         except CheckpointError as error:
             _answer(waiting, [error] * len(waiting))
-        self._next_flush(loop)
+        except BaseException as error:
+            _fail(waiting, error)
+            self._flushed_once()
+            raise
+        self._flushed_once()
 
-    def _flushed(
-        self,
-        loop: asyncio.AbstractEventLoop,
-        waiting: Sequence[tuple[Proposal, asyncio.Future[Outcome]]],
-        task: asyncio.Task[Sequence[Outcome]],
-    ) -> None:
-        failure = task.exception()
-        if failure is None:
+    def _flushed(self, waiting: Sequence[_Waiting], task: asyncio.Task[Sequence[Outcome]]) -> None:
+        if task.cancelled():
+            _fail(waiting, asyncio.CancelledError())
+        elif (failure := task.exception()) is not None:
+            _fail(waiting, failure)
+        else:
             _answer(waiting, task.result())
+        self._flushed_once()
+
+    def _flushed_once(self) -> None:
+        self._flushing = False
+        self._flush_soon()
+
+
+class _Waiting(NamedTuple):
+    """One caller of this loop."""
+
+    proposal: Proposal
+    timeout: float
+    future: asyncio.Future[Outcome]
+
+
+def _answer(waiting: Sequence[_Waiting], outcomes: Sequence[Outcome]) -> None:
+    for each, outcome in zip(waiting, outcomes, strict=True):
+        if not each.future.done():  # its caller may have been cancelled
+            each.future.set_result(outcome)
+
+
+def _fail(waiting: Sequence[_Waiting], failure: BaseException) -> None:
+    for each in waiting:
+        if each.future.done():
+            continue
+        if isinstance(failure, asyncio.CancelledError):
+            each.future.cancel()
         else:
-            for _, future in waiting:
-                if not future.done():
-                    future.set_exception(failure)
-        self._next_flush(loop)
-
-    def _next_flush(self, loop: asyncio.AbstractEventLoop) -> None:
-        if self._waiting:
-            loop.call_soon(self._flush, loop)
-        else:
-            self._flushing = False
-
-
-def _answer(waiting: Sequence[tuple[Proposal, asyncio.Future[Outcome]]], outcomes: Sequence[Outcome]) -> None:
-    for (_, future), outcome in zip(waiting, outcomes, strict=True):
-        if not future.done():  # its caller may have been cancelled
-            future.set_result(outcome)
+            each.future.set_exception(failure)
 
 
 def _receipt(outcome: Outcome) -> Receipt:

@@ -58,8 +58,9 @@ class CurrentProjection(Protocol):
 class Catalog:
     """The read side, as the store uses it. Every answer holds at least what was acknowledged before the question."""
 
-    def __init__(self, *, projector: CurrentProjection, keeps_gaps: bool) -> None:
+    def __init__(self, *, projector: CurrentProjection, keeps_gaps: bool, tenant: str | None) -> None:
         self._projector = projector
+        self._tenant = tenant
         self.keeps_gaps = keeps_gaps  # an embedded log has none
 
     def list(self, *, at: Position | None, limit: int, after: str | None, run_id: UUID | str | None, **filters: Any) -> Page:
@@ -84,12 +85,21 @@ class Catalog:
         return [Gap(checkpoint_id, row.first_revision, row.last_revision, row.reason) for row in rows]
 
     def report(self, name: str, parameters: Mapping[str, Any]) -> Table:
-        """Runs a report of `projections/reports/`. Raises `InvalidRequest` for an unknown report or parameter."""
+        """Runs a report of `projections/reports/`, of the store's tenant only if it has one.
+
+        Raises `InvalidRequest` for an unknown report or parameter.
+        """
+        if self._tenant is not None:
+            if parameters.get("tenant", self._tenant) != self._tenant:
+                raise InvalidRequest("tenant", f"is {parameters['tenant']} where this store is opened for {self._tenant}")
+            parameters = {**parameters, "tenant": self._tenant}
         with translated():
             return reports.run(self._projector.current(), name, dict(parameters))
 
     def sql(self, statement: str) -> Table:
-        """Answers a SELECT over the documented views. Not a sandbox: for people who may read everything."""
+        """Answers a SELECT over the documented views. Not a sandbox: for people who may read everything, so not for one tenant."""
+        if self._tenant is not None:
+            raise InvalidRequest("tenant", "SQL sees all tenants", hint="Open the store without a tenant, or use a report.")
         with translated():
             return self._projector.current().sql(statement)
 

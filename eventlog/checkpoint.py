@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, NamedTuple, Self
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ModelWrapValidatorHandler, ValidationError, model_validator
 
 from eventlog.errors import CheckpointError, InvalidRequest
 from eventlog.ids import CheckpointId, EventId, RunId
@@ -33,10 +33,12 @@ _is_name = re.compile(_NAME).fullmatch
 _is_label_key = re.compile(r"[A-Za-z0-9][A-Za-z0-9_./-]*").fullmatch
 
 
-def to_millis(moment: datetime) -> int:
+def to_millis(moment: datetime, field: str = "time") -> int:
     """Milliseconds since 1970 UTC. A naive datetime is refused: nothing is guessed."""
+    if not isinstance(moment, datetime):
+        raise InvalidRequest(field, f"must be a datetime with tzinfo, not {type(moment).__name__}")
     if moment.tzinfo is None:
-        raise InvalidRequest("time", f"{moment.isoformat()} has no time zone", hint="Use a datetime with tzinfo, for example UTC.")
+        raise InvalidRequest(field, f"{moment.isoformat()} has no time zone", hint="Use a datetime with tzinfo, for example UTC.")
     return (moment - _EPOCH) // _MILLISECOND
 
 
@@ -68,13 +70,16 @@ class Checkpoint(BaseModel):
     usage: dict[str, int] = Field(default_factory=dict)
     phase: str | None = None
 
-    def __init__(self, **fields: Any) -> None:
+    @model_validator(mode="wrap")
+    @classmethod
+    def _in_words(cls, value: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
         try:
-            super().__init__(**fields)
+            made = handler(value)
         except ValidationError as error:
             first = error.errors(include_url=False, include_context=False)[0]
             raise InvalidRequest(".".join(map(str, first["loc"])) or "checkpoint", first["msg"]) from error
-        check_fields(self)
+        check_fields(made)
+        return made
 
     @classmethod
     def initial(
@@ -97,17 +102,17 @@ class Checkpoint(BaseModel):
         `phase` is taken from the payload's `phase` (a string, or an object with `state`) unless it is given.
         """
         return cls(
-            id=id,
-            run_id=run_id,
+            id=CheckpointId(id),
+            run_id=RunId(run_id),
             revision=0,
             kind=kind,
             schema_version=schema_version,
             payload=payload,
             updated_at=_now() if updated_at is None else updated_at,
-            event_id=EventId.new() if event_id is None else event_id,
+            event_id=EventId.new() if event_id is None else EventId(event_id),
             tenant=tenant,
-            labels={} if labels is None else dict(labels),
-            usage={} if usage is None else dict(usage),
+            labels={} if labels is None else _mapping("labels", labels),
+            usage={} if usage is None else _mapping("usage", usage),
             phase=phase_of(payload) if phase is None else phase,
         )
 
@@ -137,8 +142,8 @@ class Checkpoint(BaseModel):
             updated_at=_now() if updated_at is None else updated_at,
             event_id=EventId.new() if event_id is None else EventId(event_id),
             tenant=self.tenant,
-            labels=self.labels if labels is None else dict(labels),
-            usage=self.usage if usage is None else dict(usage),
+            labels=_mapping("labels", self.labels if labels is None else labels),
+            usage=_mapping("usage", self.usage if usage is None else usage),
             phase=phase_of(payload) if phase is None else phase,
         )
 
@@ -164,11 +169,14 @@ class Receipt(NamedTuple):
 
 
 def phase_of(payload: Any) -> str | None:
-    """The phase that a payload declares: its `phase`, a string or an object with a `state`; None when there is none."""
+    """The phase that a payload declares: its `phase`, a string or an object with a `state`; None when there is none that could be one.
+
+    A payload is the application's own; a `phase` in it that is too long, or no text for one line, is only not shown.
+    """
     phase = payload.get("phase") if isinstance(payload, dict) else None
     if isinstance(phase, dict):
         phase = phase.get("state")
-    return phase if isinstance(phase, str) and 0 < len(phase) <= MAX_PHASE else None
+    return phase if isinstance(phase, str) and 0 < len(phase) <= MAX_PHASE and phase.isprintable() else None
 
 
 def check_fields(checkpoint: Checkpoint) -> None:
@@ -182,18 +190,18 @@ def check_fields(checkpoint: Checkpoint) -> None:
             raise InvalidRequest(field, f"must be a {wanted.__name__}, not {type(getattr(checkpoint, field)).__name__}")
     if checkpoint.phase is not None:
         check_text("phase", checkpoint.phase, MAX_PHASE)
-    if checkpoint.labels:
+    if checkpoint.labels != {}:
         check_labels(checkpoint.labels)
-    if checkpoint.usage:
+    if checkpoint.usage != {}:
         _check_usage(checkpoint.usage)
 
 
 def check_name(field: str, value: object, longest: int) -> None:
     """A dotted name such as `acme.order`: letters, digits, `_` and `-`, parts joined by dots."""
-    if value in _known_names:
-        return
     if not isinstance(value, str) or not value:
         raise InvalidRequest(field, "must be a text that is not empty")
+    if value in _known_names:
+        return
     if len(value) > longest:
         raise InvalidRequest(field, f"has {len(value)} characters; at most {longest} are allowed")
     if not _is_name(value):
@@ -202,7 +210,7 @@ def check_name(field: str, value: object, longest: int) -> None:
         _known_names.add(value)
 
 
-_known_names: set[object] = set()
+_known_names: set[str] = set()
 
 
 def check_text(field: str, value: object, longest: int) -> None:
@@ -245,6 +253,13 @@ def _whole(field: str, value: object, least: int, most: int = LAST_REVISION) -> 
         raise InvalidRequest(field, f"must be a whole number, not {type(value).__name__}")
     if not least <= value <= most:
         raise InvalidRequest(field, f"{value} is not within {least} to {most}")
+
+
+def _mapping(field: str, value: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy, so that no two revisions share one."""
+    if not isinstance(value, Mapping):
+        raise InvalidRequest(field, f"must be a mapping, not {type(value).__name__}")
+    return dict(value)
 
 
 def _now() -> datetime:

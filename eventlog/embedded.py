@@ -12,16 +12,16 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 from eventlog import codec, retry
 from eventlog.checkpoint import Receipt, from_millis
-from eventlog.embedded_files import BUSY_SECONDS, LOG_FILE, connect, translate
+from eventlog.embedded_files import BUSY_SECONDS, LOG_FILE, Readers, any_record_of, checksum, connect, keep_for_ever, record_of, translate
 from eventlog.errors import Busy, CheckpointError, NotAStore, OutcomeUnknown, StorageError, StoreClosed
 from eventlog.event import GENESIS
-from eventlog.group_commit import GroupCommit
-from eventlog.head_cache import LeastRecentlyUsed
+from eventlog.group_commit import GroupCommit, LeaderInterrupted
+from eventlog.head_cache import LeastRecentlyUsed, RecentEvents
 from eventlog.ids import EventId
 from eventlog.log import LogIdentity, Outcome, Record
 from eventlog.position import Position
@@ -38,8 +38,17 @@ _SQL = named("embedded.sql")
 _APPEND = _SQL["append"]
 
 
+class _Waiting(NamedTuple):
+    """A proposal in line, and until when its caller waits for other processes."""
+
+    proposal: Proposal
+    deadline: float
+
+
 class EmbeddedLog:
     """The log in a directory. `open()` before use; any number of threads may share it, a forked child may not."""
+
+    reads_wait = False
 
     def __init__(self, *, directory: Path, max_event_bytes: int = DEFAULT_MAX_EVENT_BYTES) -> None:
         self.directory = directory
@@ -47,10 +56,10 @@ class EmbeddedLog:
         self._path = directory / LOG_FILE
         self._identity: LogIdentity | None = None
         self._writer: sqlite3.Connection | None = None
-        self._idle_readers: list[sqlite3.Connection] = []
-        self._readers: list[sqlite3.Connection] = []
-        self._group = GroupCommit[Proposal, Outcome](self._write)
+        self._readers = Readers(path=self._path)
+        self._group = GroupCommit[_Waiting, Outcome | None](self._write)
         self._heads = LeastRecentlyUsed[Head](entries=_HEADS, weight=_HEADS)
+        self._recent = RecentEvents()
         self._data_version = -1
         self._next_position = 0
         self._recorded_at = 0
@@ -73,17 +82,18 @@ class EmbeddedLog:
             self.close()
             raise NotAStore(f"{self.directory} has no store id")
         self._identity = LogIdentity(store_id[0], partitions=1)
+        self._readers.open()
 
     def close(self) -> None:
-        """Closes the files; calls that are under way end first."""
+        """Closes the files; calls that are under way end first. In a forked child nothing is touched: the files are the parent's."""
         writer, self._writer = self._writer, None
-        if writer is not None:
+        if writer is not None and self._pid != os.getpid():
+            keep_for_ever(writer)
+        elif writer is not None:
             while not self._group.idle:
                 time.sleep(0.001)
             writer.close()
-        while self._readers:
-            self._readers.pop().close()
-        self._idle_readers.clear()
+        self._readers.close()
         with self._committed:
             self._committed.notify_all()
 
@@ -93,73 +103,93 @@ class EmbeddedLog:
             raise StoreClosed(f"{self.directory} is not open")
         return self._identity
 
-    # -- the Log contract -----------------------------------------------------------------------------------------
+    # -- writing ----------------------------------------------------------------------------------------------------
 
-    reads_wait = False
-
-    def append(self, proposals: Sequence[Proposal], *, timeout: float = BUSY_SECONDS) -> Sequence[Outcome]:  # noqa: ARG002
-        """See `Log.append`. The outcome is known as soon as the disk answers; `Busy` when other processes hold the log for 30 s."""
-        return self._group.submit(proposals)
+    def append(self, proposals: Sequence[Proposal], *, timeout: float = BUSY_SECONDS) -> Sequence[Outcome]:
+        """See `Log.append`. The outcome is known as soon as the disk answers; `Busy` when other processes hold the log for too long."""
+        deadline = time.monotonic() + timeout
+        waiting = [_Waiting(proposal, deadline) for proposal in proposals]
+        try:
+            outcomes = list(self._group.submit(waiting))
+            while None in outcomes:  # the round ended for the sake of a caller with less time
+                left = [each for each, outcome in zip(waiting, outcomes, strict=True) if outcome is None]
+                answers = iter(self._group.submit(left))
+                outcomes = [next(answers) if outcome is None else outcome for outcome in outcomes]
+        except LeaderInterrupted as error:
+            return [
+                _unknown(proposal, StorageError(str(self._path), "whoever committed for all was interrupted"), error)
+                for proposal in proposals
+            ]
+        return [outcome for outcome in outcomes if outcome is not None]
 
     def append_at_once(self, proposals: Sequence[Proposal]) -> Sequence[Outcome] | None:
         """See `Log.append_at_once`."""
-        return self._group.try_submit(proposals, self._attempt)
+        return self._group.try_submit([_Waiting(proposal, 0.0) for proposal in proposals], self._attempt)  # type: ignore[return-value]
 
     def append_later(self, proposals: Sequence[Proposal], *, timeout: float, done: Callable[[Sequence[Outcome]], None]) -> bool:  # noqa: ARG002
         """See `Log.append_later`. This log has no threads."""
         return False
 
+    def settle(self, checkpoint_id: str | None, timeout: float) -> None:  # noqa: ARG002 - SQLite's own bound
+        """See `Log.settle`. Writing anything overwrites what a failed commit may have left at the journal's end."""
+        with self._readers.connection() as connection:
+            connection.execute(_SQL["settle"], (str(time.time_ns()),))
+
+    # -- reading ----------------------------------------------------------------------------------------------------
+
     def read(self, after: Position) -> Iterator[tuple[Sequence[Record], Position]]:
         """See `Log.read`."""
         start, end = after.next_offset(0), self.end().next_offset(0)
         while start < end:
-            with self._reading() as connection:
+            with self._readers.connection() as connection:
                 rows = connection.execute(_SQL["read"], (start, end, _READ_ROWS)).fetchall()
             if not rows:
                 return
-            start = rows[-1][0] + 1
-            yield [Record(0, place, recorded_at, key.encode(), event) for place, recorded_at, key, event in rows], Position(((0, start),))
+            records = [any_record_of(row) for row in rows]
+            start = records[-1].offset + 1
+            yield records, Position(((0, start),))
 
     revisions = read  # SQLite's index lets nothing else in
 
     def end(self) -> Position:
         """See `Log.end`."""
-        with self._reading() as connection:
+        with self._readers.connection() as connection:
             row = connection.execute(_SQL["tail"]).fetchone()
         return Position(((0, 0 if row is None else row[0] + 1),))
 
-    # -- one checkpoint's revisions -------------------------------------------------------------------------------
-
     def place(self, checkpoint_id: str, *, at_least: Position | None = None) -> tuple[int, int] | None:  # noqa: ARG002 - always now
         """See `Log.place`. Answered from the index alone."""
-        with self._reading() as connection:
+        with self._readers.connection() as connection:
             row = connection.execute(_SQL["place"], (checkpoint_id,)).fetchone()
         return None if row is None else (0, row[0])
 
     def latest(self, checkpoint_id: str) -> Record | None:
+        """See `Log.latest`."""
         return self._one("latest", checkpoint_id)
 
     def revision(self, checkpoint_id: str, revision: int) -> Record | None:
+        """See `Log.revision`."""
         return self._one("revision", checkpoint_id, revision)
 
     def as_of(self, checkpoint_id: str, position: Position) -> Record | None:
+        """See `Log.as_of`."""
         return self._one("as_of", checkpoint_id, position.next_offset(0))
 
     def by_event_id(self, event_id: str) -> Record | None:
+        """See `Log.by_event_id`."""
         return self._one("by_event_id", event_id)
 
     def history(self, checkpoint_id: str, *, after: int, position: Position | None, limit: int) -> Sequence[Record]:
-        """Up to `limit` revisions behind revision `after`, as far as they lie before `position`."""
+        """See `Log.history`."""
         end = 2**63 - 1 if position is None else position.next_offset(0)
-        with self._reading() as connection:
+        with self._readers.connection() as connection:
             rows = connection.execute(_SQL["history"], (checkpoint_id, after, end, limit)).fetchall()
-        key = checkpoint_id.encode()
-        return [Record(0, place, recorded_at, key, event) for place, recorded_at, event in rows]
+        return [record_of(row, self._path) for row in rows]
 
     def position_at(self, millis: int) -> Position:
-        """Just behind the last event recorded up to a time. A bisection: recorded_at never decreases along the log."""
+        """See `Log.position_at`. A bisection: recorded_at never decreases along the log."""
         low, high = 0, self.end().next_offset(0)
-        with self._reading() as connection:
+        with self._readers.connection() as connection:
             while low < high:
                 middle = (low + high) // 2
                 if connection.execute(_SQL["recorded_at"], (middle,)).fetchone()[0] <= millis:
@@ -173,11 +203,9 @@ class EmbeddedLog:
         return 0
 
     def wait(self, after: Position, timeout: float) -> bool:
-        """Waits up to `timeout` seconds for a committed event behind a position; whether there is one."""
+        """See `Log.wait`."""
         deadline = time.monotonic() + timeout
         while True:
-            if self._writer is None:
-                raise StoreClosed("the store was closed")
             if self.end().next_offset(0) > after.next_offset(0):
                 return True
             left = deadline - time.monotonic()
@@ -188,48 +216,29 @@ class EmbeddedLog:
                 self._committed.wait(min(left, _POLL_SECONDS))
                 self._waiting -= 1
 
-    def settle(self, checkpoint_id: str | None, timeout: float) -> None:  # noqa: ARG002 - SQLite's own bound
-        """See `Log.settle`. Writing anything overwrites what a failed commit may have left at the journal's end."""
-        with self._reading() as connection:
-            connection.execute(_SQL["settle"], (str(time.time_ns()),))
-
-    # -- inside ---------------------------------------------------------------------------------------------------
-
-    @contextmanager
-    def _reading(self) -> Iterator[sqlite3.Connection]:
-        """A connection of one's own for a moment."""
-        if self._writer is None or self._pid != os.getpid():
-            raise StoreClosed("the store is not open in this process", hint="Open the store in the process that uses it, after forking.")
-        try:
-            connection = self._idle_readers.pop()
-        except IndexError:
-            connection = connect(self._path)
-            self._readers.append(connection)
-        try:
-            yield connection
-        except sqlite3.Error as error:
-            raise translate(error, self._path) from error
-        finally:
-            self._idle_readers.append(connection)
-
     def _one(self, statement: str, key: str, *more: int) -> Record | None:
-        with self._reading() as connection:
+        with self._readers.connection() as connection:
             row = connection.execute(_SQL[statement], (key, *more)).fetchone()
-        return None if row is None else Record(0, row[0], row[1], None, row[2])
+        return None if row is None else record_of(row, self._path)
 
-    def _write(self, proposals: Sequence[Proposal]) -> Sequence[Outcome]:
-        """Commits one group, waiting for other processes. Runs in one thread at a time (`GroupCommit`)."""
-        deadline = time.monotonic() + BUSY_SECONDS
+    # -- one group of proposals -----------------------------------------------------------------------------------
+
+    def _write(self, waiting: Sequence[_Waiting]) -> Sequence[Outcome | None]:
+        """Commits one group, waiting for other processes. Runs in one thread at a time (`GroupCommit`).
+
+        None for whoever has time left when somebody else's is up: it is put in line again.
+        """
         pause = _FIRST_PAUSE
-        while (outcomes := self._attempt(proposals)) is None:
-            if time.monotonic() > deadline:
-                busy = Busy(str(self._path), f"other processes held the log for {BUSY_SECONDS:.0f} s; nothing was written")
-                return [busy] * len(proposals)
+        while (outcomes := self._attempt(waiting)) is None:
+            now = time.monotonic()
+            if any(now > each.deadline for each in waiting):
+                busy = Busy(str(self._path), "other processes held the log until the time was up; nothing was written")
+                return [busy if now > each.deadline else None for each in waiting]
             time.sleep(random.uniform(0, pause))  # random: processes that wait in step collide for ever
             pause = min(2 * pause, _LONGEST_PAUSE)
         return outcomes
 
-    def _attempt(self, proposals: Sequence[Proposal]) -> Sequence[Outcome] | None:
+    def _attempt(self, waiting: Sequence[_Waiting]) -> Sequence[Outcome] | None:
         """Decides and commits one group; None, and nothing written, while another process holds the write lock.
 
         The lock is taken first, so that the heads cannot move between the decision and the commit; only what the commit made
@@ -241,15 +250,15 @@ class EmbeddedLog:
         fresh: dict[str, Head] = {}
         committing = False
         try:
-            if len(proposals) == 1 and (receipt := self._append_alone(writer, proposals[0])) is not None:
+            if len(waiting) == 1 and (receipt := self._append_alone(writer, waiting[0].proposal)) is not None:
                 return (receipt,)
             writer.execute("BEGIN IMMEDIATE")
             self._refresh(writer)
-            outcomes = [self._decide(writer, proposal, fresh) for proposal in proposals]
+            outcomes = [self._decide(writer, each.proposal, fresh) for each in waiting]
             committing = bool(fresh)
             writer.execute("COMMIT")
         except sqlite3.Error as error:
-            return self._failed(writer, error, proposals, committing=committing)
+            return self._failed(writer, error, waiting, committing=committing)
         except BaseException:
             self._abandon(writer)
             raise
@@ -266,7 +275,7 @@ class EmbeddedLog:
         last looked, and then the heads in memory are the current ones.
         """
         head = self._heads.get(proposal.checkpoint_id)
-        if head is None or decide(head, proposal) is not Verdict.ACCEPT:
+        if head is None or decide(head, proposal) is not Verdict.ACCEPT or self._recent.reused(proposal):
             return None
         fresh: dict[str, Head] = {}
         try:
@@ -293,35 +302,47 @@ class EmbeddedLog:
             self._next_position, self._recorded_at = (0, 0) if tail is None else (tail[0] + 1, tail[1])
 
     def _decide(self, writer: sqlite3.Connection, proposal: Proposal, fresh: dict[str, Head]) -> Outcome:
-        checkpoint_id = proposal.checkpoint_id
+        """One proposal's outcome. What cannot be read concerns its own checkpoint only."""
+        try:
+            head = self._head(writer, proposal.checkpoint_id, fresh)
+            verdict = decide(head, proposal)
+            if isinstance(verdict, CheckpointError):
+                return verdict
+            if verdict is Verdict.COMPARE:
+                assert head is not None
+                row = writer.execute(_SQL["revision"], (proposal.checkpoint_id, proposal.revision)).fetchone()
+                return retry.answer(head, proposal, None if row is None else record_of(row, self._path))
+            if self._recent.reused(proposal):
+                return retry.reused(proposal)
+            return self._append(writer, proposal, head, fresh)
+        except CheckpointError as error:
+            return error
+
+    def _head(self, writer: sqlite3.Connection, checkpoint_id: str, fresh: dict[str, Head]) -> Head | None:
         head = fresh.get(checkpoint_id) or self._heads.get(checkpoint_id)
         if head is None:
             row = writer.execute(_SQL["latest"], (checkpoint_id,)).fetchone()
             if row is not None:
-                header, digest = codec.decode_header(row[2])
-                head = Head.of(header, digest, 0, row[0], row[1])
-        verdict = decide(head, proposal)
-        if isinstance(verdict, CheckpointError):
-            return verdict
-        if verdict is Verdict.COMPARE:
-            assert head is not None
-            row = writer.execute(_SQL["revision"], (checkpoint_id, proposal.revision)).fetchone() or (0, 0, None)
-            return retry.answer(head, proposal, row[2], 0, row[0], row[1])
-        return self._append(writer, proposal, head, fresh)
+                record = record_of(row, self._path)
+                header, digest = codec.decode_header(record.value or b"")
+                head = Head.of(header, digest, 0, record.offset, record.recorded_at)
+        return head
 
     def _append(self, writer: sqlite3.Connection, proposal: Proposal, head: Head | None, fresh: dict[str, Head]) -> Receipt:
         event, digest = codec.finish(proposal.draft, GENESIS if head is None else head.hash)
-        position = self._next_position
-        self._recorded_at = recorded_at = max(self._recorded_at, time.time_ns() // 1_000_000)
-        writer.execute(_APPEND, (position, proposal.checkpoint_id, proposal.revision, proposal.event_id, recorded_at, event))
-        self._next_position = position + 1
-        fresh[proposal.checkpoint_id] = proposal.head(digest, 0, position, recorded_at)
-        return Receipt(EventId.trusted(proposal.event_id), proposal.revision, Position(((0, position + 1),)), from_millis(recorded_at))
+        position, checkpoint_id, revision = self._next_position, proposal.checkpoint_id, proposal.revision
+        recorded_at = max(self._recorded_at, time.time_ns() // 1_000_000)
+        proof = checksum(position, checkpoint_id, revision, recorded_at, event)
+        writer.execute(_APPEND, (position, checkpoint_id, revision, proposal.event_id, recorded_at, proof, event))
+        self._next_position, self._recorded_at = position + 1, recorded_at
+        self._recent.add(proposal)
+        fresh[checkpoint_id] = proposal.head(digest, 0, position, recorded_at)
+        return Receipt(EventId.trusted(proposal.event_id), revision, Position(((0, position + 1),)), from_millis(recorded_at))
 
     def _failed(
-        self, writer: sqlite3.Connection, error: sqlite3.Error, proposals: Sequence[Proposal], *, committing: bool
+        self, writer: sqlite3.Connection, error: sqlite3.Error, waiting: Sequence[_Waiting], *, committing: bool
     ) -> Sequence[Outcome] | None:
-        committing = committing or (len(proposals) == 1 and not writer.in_transaction)  # a lone statement commits by itself
+        committing = committing or (len(waiting) == 1 and not writer.in_transaction)  # a lone statement commits by itself
         self._abandon(writer)
         name = error.sqlite_errorname
         if name.startswith("SQLITE_BUSY"):
@@ -330,12 +351,13 @@ class EmbeddedLog:
         failure.__cause__ = error
         if committing and name.startswith("SQLITE_IOERR"):
             # A commit whose flush failed may still be found in the journal by whoever recovers it after a crash.
-            return [_unknown(proposal, failure) for proposal in proposals]
-        return [failure] * len(proposals)
+            return [_unknown(each.proposal, failure, failure) for each in waiting]
+        return [failure] * len(waiting)
 
     def _abandon(self, writer: sqlite3.Connection) -> None:
         self._data_version = -1  # read everything anew
         self._heads.clear()
+        self._recent.clear()
         if writer.in_transaction:
             try:
                 writer.execute("ROLLBACK")
@@ -343,7 +365,7 @@ class EmbeddedLog:
                 raise StorageError(str(self._path), f"cannot roll back: {error}") from error
 
 
-def _unknown(proposal: Proposal, cause: CheckpointError) -> OutcomeUnknown:
-    unknown = OutcomeUnknown(proposal.checkpoint_id, event_id=proposal.event_id, reason=str(cause))
+def _unknown(proposal: Proposal, failure: CheckpointError, cause: BaseException) -> OutcomeUnknown:
+    unknown = OutcomeUnknown(proposal.checkpoint_id, event_id=proposal.event_id, reason=str(failure))
     unknown.__cause__ = cause
     return unknown

@@ -12,6 +12,7 @@ CREATE TABLE events (
     revision      INTEGER NOT NULL,
     event_id      TEXT    NOT NULL,
     recorded_at   INTEGER NOT NULL,    -- milliseconds since 1970 UTC; never decreases
+    checksum      INTEGER NOT NULL,    -- CRC-32C that binds the event to its row, see embedded_files.checksum
     event         BLOB    NOT NULL,    -- Avro single-object encoding, schemas/checkpoint_event.v1.avsc
     UNIQUE (checkpoint_id, revision)   -- arbitrates between processes; the only index, for each costs a commit 30 %
 ) STRICT;
@@ -20,30 +21,35 @@ CREATE TABLE events (
 SELECT position, recorded_at FROM events ORDER BY position DESC LIMIT 1;
 
 -- name: append
-INSERT INTO events (position, checkpoint_id, revision, event_id, recorded_at, event) VALUES (?, ?, ?, ?, ?, ?);
+INSERT INTO events (position, checkpoint_id, revision, event_id, recorded_at, checksum, event) VALUES (?, ?, ?, ?, ?, ?, ?);
 
 -- name: place
 SELECT position FROM events WHERE checkpoint_id = ? ORDER BY revision DESC LIMIT 1;
 
 -- name: latest
-SELECT position, recorded_at, event FROM events WHERE checkpoint_id = ? ORDER BY revision DESC LIMIT 1;
+SELECT position, checkpoint_id, revision, recorded_at, checksum, event
+FROM events WHERE checkpoint_id = ? ORDER BY revision DESC LIMIT 1;
 
 -- name: revision
-SELECT position, recorded_at, event FROM events WHERE checkpoint_id = ? AND revision = ?;
+SELECT position, checkpoint_id, revision, recorded_at, checksum, event
+FROM events WHERE checkpoint_id = ? AND revision = ?;
 
 -- name: as_of
-SELECT position, recorded_at, event FROM events WHERE checkpoint_id = ? AND position < ? ORDER BY revision DESC LIMIT 1;
+SELECT position, checkpoint_id, revision, recorded_at, checksum, event
+FROM events WHERE checkpoint_id = ? AND position < ? ORDER BY revision DESC LIMIT 1;
 
 -- name: history
-SELECT position, recorded_at, event FROM events
-WHERE checkpoint_id = ? AND revision > ? AND position < ? ORDER BY revision LIMIT ?;
+SELECT position, checkpoint_id, revision, recorded_at, checksum, event
+FROM events WHERE checkpoint_id = ? AND revision > ? AND position < ? ORDER BY revision LIMIT ?;
 
 -- name: by_event_id
 -- Newest first: who asks wants to know what became of a recent event. A miss reads the table's leaf pages, not the payloads.
-SELECT position, recorded_at, event FROM events WHERE event_id = ? ORDER BY position DESC LIMIT 1;
+SELECT position, checkpoint_id, revision, recorded_at, checksum, event
+FROM events WHERE event_id = ? ORDER BY position DESC LIMIT 1;
 
 -- name: read
-SELECT position, recorded_at, checkpoint_id, event FROM events WHERE position >= ? AND position < ? ORDER BY position LIMIT ?;
+SELECT position, checkpoint_id, revision, recorded_at, checksum, event
+FROM events WHERE position >= ? AND position < ? ORDER BY position LIMIT ?;
 
 -- name: recorded_at
 SELECT recorded_at FROM events WHERE position = ?;

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import ClassVar
+from typing import Any, ClassVar
 
 
 class ErrorKind(StrEnum):
@@ -49,6 +49,17 @@ class CheckpointError(Exception):
         super().__init__(message)
         if hint is not None:
             self.hint = hint
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Errors cross process boundaries (a pool's worker raises them): by their attributes, not by calling the constructor again."""
+        return _restore, (type(self), self.args, self.__dict__)
+
+
+def _restore(kind: type[CheckpointError], arguments: tuple[Any, ...], attributes: dict[str, Any]) -> CheckpointError:
+    error = kind.__new__(kind)
+    error.args = arguments
+    error.__dict__.update(attributes)
+    return error
 
 
 # -- answers of the store about a checkpoint -------------------------------------------------------------------

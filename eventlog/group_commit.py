@@ -1,7 +1,8 @@
 """Many callers, one durable write.
 
 The first caller in line writes for all who wait; there is no extra thread, and a lone caller hands nothing over. A caller whose
-items another one has taken sleeps until their outcome is known: it neither spins nor competes for the lock again.
+items another one has taken sleeps until their outcome is known: it neither spins nor competes for the lock again. Whoever leads and
+is interrupted (Ctrl-C may come between any two instructions) hands the lead over all the same.
 """
 
 from __future__ import annotations
@@ -19,17 +20,29 @@ Result = TypeVar("Result")
 _ROUNDS = 8
 
 
-class _Waiting(Generic[Item, Result]):
-    __slots__ = ("failure", "gone", "items", "lead", "results", "wake")
+class LeaderInterrupted(Exception):
+    """Whoever was writing these items was interrupted; whether they were written is not known."""
+
+
+class _Caller(Generic[Item, Result]):
+    __slots__ = ("answered", "failure", "gone", "items", "results", "wake")
 
     def __init__(self, items: Sequence[Item]) -> None:
         self.items = items
-        self.results: Sequence[Result] | None = None
+        self.results: Sequence[Result] = ()
         self.failure: BaseException | None = None
-        self.lead = False  # the lead was handed to this caller
-        self.gone = False  # this caller was interrupted and will not take the lead
+        self.answered = False
+        self.gone = False  # interrupted: it will not take the lead
         self.wake = threading.Lock()
         self.wake.acquire()
+
+    def answer(self, results: Sequence[Result], failure: BaseException | None) -> None:
+        """The first answer counts; a repeated one only makes sure that the caller wakes."""
+        if not self.answered:
+            self.results, self.failure = results, failure
+            self.answered = True
+        if self.wake.locked():
+            self.wake.release()
 
 
 class GroupCommit(Generic[Item, Result]):
@@ -41,88 +54,115 @@ class GroupCommit(Generic[Item, Result]):
         self._write = write
         self._most = most
         self._lock = threading.Lock()
-        self._queue: deque[_Waiting[Item, Result]] = deque()
-        self._led = False
+        self._queue: deque[_Caller[Item, Result]] = deque()
+        self._leader: _Caller[Item, Result] | None = None
 
     @property
     def idle(self) -> bool:
         """Whether nobody is writing at this moment (a hint: it may change at once)."""
-        return not self._led
+        return self._leader is None
 
     def submit(self, items: Sequence[Item]) -> Sequence[Result]:
         """The results of `items`, once they are written."""
-        with self._lock:
-            leads = not self._led
-            if leads:
-                self._led = True
-            else:
-                mine = _Waiting[Item, Result](items)
-                self._queue.append(mine)
-        if leads:
-            try:
-                return self._write(items)
-            finally:
-                self._lead_others()
+        mine = _Caller[Item, Result](items)
+        # Twice, because an interrupt may also come while the lead is being handed over; doing it again is harmless.
         try:
-            mine.wake.acquire()
-        except BaseException:  # an interrupted caller: its items stay in line, and nobody may wait for it to lead
-            with self._lock:
-                mine.gone = True
-                lead = mine.lead
-            if lead:
-                self._lead_others()
-            raise
-        if mine.lead:
-            self._lead_others(mine)
-        if mine.failure is not None:
-            raise mine.failure
-        assert mine.results is not None
-        return mine.results
+            try:
+                with self._lock:
+                    if self._leader is None:
+                        self._leader = mine
+                    else:
+                        self._queue.append(mine)
+                return self._write(items) if self._leader is mine else self._await(mine)
+            finally:
+                self._step_down(mine)
+        finally:
+            if self._leader is mine:
+                self._step_down(mine)
 
     def try_submit(self, items: Sequence[Item], attempt: Callable[[Sequence[Item]], Sequence[Result] | None]) -> Sequence[Result] | None:
         """What `attempt` makes of the items; None, and nothing is done, when somebody is writing already."""
-        with self._lock:
-            if self._led:
-                return None
-            self._led = True
+        mine = _Caller[Item, Result](items)
         try:
-            return attempt(items)
+            try:
+                with self._lock:
+                    if self._leader is not None:
+                        return None
+                    self._leader = mine
+                return attempt(items)
+            finally:
+                self._step_down(mine)
         finally:
-            self._lead_others()
+            if self._leader is mine:
+                self._step_down(mine)
 
-    def _lead_others(self, mine: _Waiting[Item, Result] | None = None) -> None:
-        """Writes what has queued up, for a bounded number of rounds, then hands the lead to the first who waits."""
-        rounds = 0
-        while True:
+    def _await(self, mine: _Caller[Item, Result]) -> Sequence[Result]:
+        while not mine.answered:
+            mine.wake.acquire()
             with self._lock:
-                if not self._queue:
-                    self._led = False
-                    return
-                if rounds >= _ROUNDS:
-                    successor = next((waiting for waiting in self._queue if not waiting.gone), None)
-                    if successor is not None:
-                        successor.lead = True
-                        successor.wake.release()
-                        return
-                taken = [self._queue.popleft()]
-                count = len(taken[0].items)
-                while self._queue and count + len(self._queue[0].items) <= self._most:
-                    count += len(self._queue[0].items)
-                    taken.append(self._queue.popleft())
-            self._write_for(taken)
-            for waiting in taken:
-                if waiting is not mine:
-                    waiting.wake.release()
-            rounds += 1
+                leads = self._leader is mine
+            if leads:
+                self._lead(mine)
+        if mine.failure is not None:
+            raise mine.failure
+        return mine.results
 
-    def _write_for(self, taken: Sequence[_Waiting[Item, Result]]) -> None:
+    def _step_down(self, mine: _Caller[Item, Result]) -> None:
+        """Ends a caller's part: whoever leads serves those who wait, then hands the lead over."""
+        if self._leader is not mine:
+            if not mine.answered:
+                with self._lock:
+                    mine.gone = True
+            if self._leader is not mine:  # it may have become the leader until it was known to be gone
+                return
+        mine.answered = True
         try:
-            results = self._write([item for waiting in taken for item in waiting.items])
-        except BaseException as error:  # noqa: BLE001 - it belongs to the callers, who raise it
-            for waiting in taken:
-                waiting.failure = error
+            self._lead(mine)
+        finally:
+            self._hand_over(mine)
+
+    def _lead(self, mine: _Caller[Item, Result]) -> None:
+        """Writes what has queued up, for a bounded number of rounds, but at least until the leader itself has its answer."""
+        rounds = 0
+        taken: list[_Caller[Item, Result]] = []
+        try:
+            while (rounds < _ROUNDS or not mine.answered) and self._take(taken):
+                self._write_for(taken)
+                taken = []
+                rounds += 1
+        finally:
+            for caller in taken:  # interrupted in the middle
+                caller.answer((), LeaderInterrupted())
+
+    def _take(self, taken: list[_Caller[Item, Result]]) -> bool:
+        with self._lock:
+            count = 0
+            while self._queue and (not taken or count + len(self._queue[0].items) <= self._most):
+                if not self._queue[0].answered:
+                    count += len(self._queue[0].items)
+                    taken.append(self._queue[0])
+                self._queue.popleft()
+        return bool(taken)
+
+    def _write_for(self, taken: Sequence[_Caller[Item, Result]]) -> None:
+        try:
+            results = self._write([item for caller in taken for item in caller.items])
+        except Exception as error:  # noqa: BLE001 - it belongs to the callers, who raise it
+            for caller in taken:
+                caller.answer((), error)
             return
         start = 0
-        for waiting in taken:
-            waiting.results = results[start : start + len(waiting.items)]
-            start += len(waiting.items)
+        for caller in taken:
+            caller.answer(results[start : start + len(caller.items)], None)
+            start += len(caller.items)
+
+    def _hand_over(self, mine: _Caller[Item, Result]) -> None:
+        with self._lock:
+            if self._leader is not mine:
+                return
+            successor = next((caller for caller in self._queue if not caller.gone and not caller.answered), None)
+            if successor is not None and successor.wake.locked():
+                successor.wake.release()  # it looks at the lead under the lock, which is held here
+            self._leader = successor
+            if successor is None:
+                self._queue.clear()  # interrupted callers only: nobody waits for their items

@@ -1,10 +1,12 @@
-"""A bounded cache of the heads that were used last, shared by the threads of a process."""
+"""Bounded memories of what was used last: heads, and event ids."""
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict
 from typing import Generic, TypeVar
+
+from eventlog.rules import Proposal
 
 Value = TypeVar("Value")
 
@@ -50,3 +52,28 @@ class LeastRecentlyUsed(Generic[Value]):
         with self._lock:
             self._held.clear()
             self._total = 0
+
+
+class RecentEvents:
+    """The event ids that were committed lately, to notice one that is used for a second revision.
+
+    A safeguard against a mistake, not a promise: older ids are found only where their own revision is written again (`retry.py`).
+    Not safe by itself; its owner holds a lock.
+    """
+
+    def __init__(self, *, entries: int = 20_000) -> None:
+        self._entries = entries
+        self._held: OrderedDict[str, tuple[str, int]] = OrderedDict()
+
+    def add(self, proposal: Proposal) -> None:
+        self._held[proposal.event_id] = (proposal.checkpoint_id, proposal.revision)
+        if len(self._held) > self._entries:
+            self._held.popitem(last=False)
+
+    def reused(self, proposal: Proposal) -> bool:
+        """Whether the proposal's event id names another revision."""
+        held = self._held.get(proposal.event_id)
+        return held is not None and held != (proposal.checkpoint_id, proposal.revision)
+
+    def clear(self) -> None:
+        self._held.clear()

@@ -17,11 +17,14 @@ from pydantic_core import CoreSchema, core_schema
 from eventlog.errors import InvalidRequest
 
 _CANONICAL = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}").fullmatch
-_LONGEST_SPELLING = 64  # "urn:uuid:{...}" has 47; anything longer is not worth parsing
+# The spellings that RFC 9562 and its readers know: hyphens or none, braces, a URN prefix, any case. `uuid.UUID` alone takes more.
+_SPELLING = re.compile(
+    r"(urn:uuid:)?(\{)?([0-9a-f]{8})-?([0-9a-f]{4})-?([0-9a-f]{4})-?([0-9a-f]{4})-?([0-9a-f]{12})(?(2)\})", re.I | re.A
+).fullmatch
 
 
 class _UuidText(str):
-    """A UUID as text. Accepts a `UUID` or any spelling that `uuid.UUID` reads; anything else is an `InvalidRequest`."""
+    """A UUID as text. Accepts a `UUID` or any usual spelling of one; anything else is an `InvalidRequest`."""
 
     __slots__ = ()
     field = "id"
@@ -31,12 +34,10 @@ class _UuidText(str):
             return value
         text = value if isinstance(value, str) else str(value)
         if _CANONICAL(text) is None:
-            try:
-                text = str(UUID(text[:_LONGEST_SPELLING])) if len(text) <= _LONGEST_SPELLING else ""
-            except ValueError:
-                text = ""
-            if not text:
-                raise InvalidRequest(cls.field, f"not a UUID: {str(value)[:_LONGEST_SPELLING]!r}")
+            spelt = _SPELLING(text)
+            if spelt is None:
+                raise InvalidRequest(cls.field, f"not a UUID: {text[:60]!r}")
+            text = "-".join(spelt.groups()[2:]).lower()
         return str.__new__(cls, text)
 
     @classmethod

@@ -25,6 +25,7 @@ class Record(NamedTuple):
     recorded_at: int  # milliseconds since 1970 UTC, the log's clock
     key: bytes | None
     value: bytes | None
+    damage: str | None = None  # why these bytes are not the ones that were written
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,9 @@ from eventlog.aio import AsyncCheckpointStore
 from eventlog.catalog import Catalog
 from eventlog.embedded import DEFAULT_MAX_EVENT_BYTES, EmbeddedLog
 from eventlog.embedded_files import create
+from eventlog.errors import InvalidRequest
 from eventlog.projector import Projector
-from eventlog.store import DEFAULT_TIMEOUT, CheckpointStore
+from eventlog.store import DEFAULT_TIMEOUT, CheckpointStore, check_identity
 
 
 def create_store(address: str | Path | DirectoryAddress | KafkaAddress, *, partitions: int = 4, replication: int | None = None) -> None:
@@ -53,16 +54,21 @@ def open_store(
     `Unavailable` (within 10 s).
     """
     where = parse_address(address)
+    check_identity(tenant, actor)
+    if max_event_bytes is not None and (type(max_event_bytes) is not int or max_event_bytes < 1):
+        raise InvalidRequest("max_event_bytes", f"{max_event_bytes!r} is not a number of bytes")
+    if not isinstance(timeout, int | float) or not timeout > 0:
+        raise InvalidRequest("timeout", f"{timeout!r} is not a number of seconds")
     actor = _login() if actor is None else actor
     if isinstance(where, DirectoryAddress):
         log = EmbeddedLog(directory=where.directory, max_event_bytes=max_event_bytes or DEFAULT_MAX_EVENT_BYTES)
         log.open()
-        catalog = Catalog(projector=Projector(log=log, directory=where.directory), keeps_gaps=False)
+        catalog = Catalog(projector=Projector(log=log, directory=where.directory), keeps_gaps=False, tenant=tenant)
         return CheckpointStore(log=log, catalog=catalog, tenant=tenant, actor=actor, timeout=timeout)
     from eventlog.kafka.log import open_kafka_log
 
     kafka_log = open_kafka_log(where, max_event_bytes=max_event_bytes)
-    catalog = Catalog(projector=kafka_log.projector, keeps_gaps=True)
+    catalog = Catalog(projector=kafka_log.projector, keeps_gaps=True, tenant=tenant)
     return CheckpointStore(log=kafka_log, catalog=catalog, tenant=tenant, actor=actor, timeout=timeout)
 
 

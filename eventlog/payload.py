@@ -10,12 +10,15 @@ from __future__ import annotations
 import json
 import math
 import threading
+from collections.abc import Iterator
+from itertools import count
 from typing import Any
 
 import orjson
 import zstandard
 
 from eventlog.errors import Corrupted, InvalidPayload, SchemaMismatch
+from eventlog.ids import CheckpointId, EventId, RunId
 
 JSON = "json"
 JSON_ZSTD = "json+zstd"
@@ -28,7 +31,8 @@ _DEEPEST = 200  # orjson stops at 254 when writing
 _MOST_EXPANDED = 1 << 30  # a stored payload never expands to more; guards against a forged frame
 
 _WIDEST = 1_000_000  # containers on one level; a list that contains itself twice doubles with each
-_LEAVES = frozenset({str, int, bool, type(None)})
+_MOST_VALUES = 5_000_000  # looked at one by one before a payload is refused as too large to judge
+_LEAVES = frozenset({str, int, bool, type(None), CheckpointId, RunId, EventId})  # ids are text
 _EXACT = b" "
 # A compressor shared between threads crashes the process (zstandard 0.25): one a thread.
 _zstd = threading.local()
@@ -37,11 +41,11 @@ _zstd = threading.local()
 def dump_json(payload: Any) -> bytes:
     """The JSON text of a payload, UTF-8. Raises `InvalidPayload` naming the path of what is not JSON."""
     if not _is_plain(payload):
-        _refuse(payload, "$", 0)
+        _refuse(payload, "$", 0, count())
     try:
         return orjson.dumps(payload)
     except (TypeError, ValueError) as error:  # orjson.JSONEncodeError is a TypeError
-        _refuse(payload, "$", 0)
+        _refuse(payload, "$", 0, count())
         try:  # what is left are integers beyond 64 bits
             return _EXACT + json.dumps(payload, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
         except (TypeError, ValueError):
@@ -121,9 +125,11 @@ def _is_plain(value: Any) -> bool:
     return False
 
 
-def _refuse(value: Any, path: str, depth: int) -> None:
+def _refuse(value: Any, path: str, depth: int, seen: Iterator[int]) -> None:
     """Raises `InvalidPayload` for the first thing that is not JSON; returns when all is."""
     kind = type(value)
+    if next(seen) > _MOST_VALUES:
+        raise InvalidPayload("$", f"holds more than {_MOST_VALUES} values, or the same ones again and again")
     if depth > _DEEPEST:
         raise InvalidPayload(path[:80] + "...", f"is nested deeper than {_DEEPEST} levels, or contains itself")
     if kind is dict:
@@ -131,11 +137,11 @@ def _refuse(value: Any, path: str, depth: int) -> None:
             if type(key) is not str:
                 raise InvalidPayload(path, f"the key {key!r:.40} is {_named(key)}, not text")
             _refuse_surrogates(key, path)
-            _refuse(each, f"{path}.{key}" if key.isidentifier() else f"{path}[{json.dumps(key)}]", depth + 1)
+            _refuse(each, f"{path}.{key}" if key.isidentifier() else f"{path}[{json.dumps(key)}]", depth + 1, seen)
     elif kind is list:
         for index, each in enumerate(value):
-            _refuse(each, f"{path}[{index}]", depth + 1)
-    elif kind is str:
+            _refuse(each, f"{path}[{index}]", depth + 1, seen)
+    elif kind in _LEAVES and isinstance(value, str):
         _refuse_surrogates(value, path)
     elif kind is float and not math.isfinite(value):
         raise InvalidPayload(path, f"{value} is not a JSON number")

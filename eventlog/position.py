@@ -8,7 +8,7 @@ from typing import NamedTuple, Self
 
 from eventlog.errors import InvalidRequest
 
-_TEXT = re.compile(r"\d{1,9}:\d{1,18}(,\d{1,9}:\d{1,18})*").fullmatch
+_TEXT = re.compile(r"[0-9]{1,9}:[0-9]{1,18}(,[0-9]{1,9}:[0-9]{1,18})*").fullmatch
 
 
 class Position(NamedTuple):

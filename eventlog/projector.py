@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import tempfile
 import threading
@@ -101,6 +102,8 @@ def interpret(
 
 def _decoded(record: Record, partition_of: Callable[[str], int] | None) -> tuple[EventHeader, bytes] | str:
     """The header and hash, or why there are none."""
+    if record.damage is not None:
+        return record.damage
     if record.value is None:
         return "a tombstone that no purge wrote"
     try:
@@ -200,6 +203,8 @@ def translated(path: Path | None = None) -> Iterator[None]:
         raise InvalidRequest("query", str(error)) from error
     except ProjectionError as error:
         raise StorageError(str(path or "projection"), str(error)) from error
+    except OSError as error:
+        raise StorageError(str(error.filename or path or "projection"), error.strerror or str(error)) from error
 
 
 class Readable(Protocol):
@@ -272,12 +277,13 @@ class Projector:
         self._private: tempfile.TemporaryDirectory[str] | None = None
         self._lock = threading.Lock()
         self._closed = False
+        self._pid = os.getpid()
 
     def current(self) -> Projection:
         """The projection, with everything that was acknowledged before this call."""
+        self._require_open()
         with self._lock, translated(self._directory):
-            if self._closed:
-                raise StoreClosed("the store was closed")
+            self._require_open()
             if self._projection is None:
                 self._projection = self._open()
             follow(self._log, self._projection, keep_events=False, compacted_before=0)
@@ -285,9 +291,9 @@ class Projector:
 
     def rebuild(self, progress: Callable[[int], None] | None = None) -> None:
         """Builds the projection anew beside the old one and puts it in its place; reads go on meanwhile."""
+        self._require_open()
         with self._lock, translated(self._directory):
-            if self._closed:
-                raise StoreClosed("the store was closed")
+            self._require_open()
             if self._projection is None:
                 self._projection = self._open(rebuilding=True)
             if self._private is not None:
@@ -305,6 +311,9 @@ class Projector:
             follow(self._log, self._projection, keep_events=False, compacted_before=0)
 
     def close(self) -> None:
+        """Writes the snapshot for others, and closes. In a forked child nothing is touched: the files are the parent's."""
+        if self._pid != os.getpid():
+            return
         with self._lock:
             self._closed = True
             projection, self._projection = self._projection, None
@@ -317,6 +326,10 @@ class Projector:
                     projection.close()
             if self._private is not None:
                 self._private.cleanup()
+
+    def _require_open(self) -> None:
+        if self._closed or self._pid != os.getpid():
+            raise StoreClosed("the store is not open in this process", hint="Open the store in the process that uses it, after forking.")
 
     def _make(self, path: Path) -> Projection:
         identity = self._log.identity

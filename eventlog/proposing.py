@@ -24,6 +24,7 @@ def propose(
         text = payload.dump_json(checkpoint.payload)
         size = len(text)
         encoding, stored = payload.store_form(text)
+    usage = dict(checkpoint.usage)  # the head keeps it: what the caller does to its own afterwards must not reach it
     fields = {
         "event_id": checkpoint.event_id,
         "type": event_type.value,
@@ -34,10 +35,10 @@ def propose(
         "kind": checkpoint.kind,
         "schema_version": checkpoint.schema_version,
         "phase": checkpoint.phase,
-        "updated_at": to_millis(checkpoint.updated_at),
+        "updated_at": to_millis(checkpoint.updated_at, "updated_at"),
         "actor": actor,
         "labels": checkpoint.labels,
-        "usage": checkpoint.usage,
+        "usage": usage,
         "payload_size": size,
         "encoding": encoding,
         "encryption": None,
@@ -55,6 +56,6 @@ def propose(
         checkpoint.run_id,
         checkpoint.kind,
         checkpoint.schema_version,
-        checkpoint.usage,
+        usage,
         draft,
     )

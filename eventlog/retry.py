@@ -5,8 +5,9 @@ from __future__ import annotations
 from eventlog import codec, payload
 from eventlog.checkpoint import Receipt, from_millis
 from eventlog.errors import CheckpointError, EventIdReused
-from eventlog.event import EventHeader
+from eventlog.event import EventHeader, EventType
 from eventlog.ids import EventId
+from eventlog.log import Record
 from eventlog.position import Position
 from eventlog.rules import Head, Proposal, rejection
 
@@ -14,39 +15,39 @@ from eventlog.rules import Head, Proposal, rejection
 _NOT_COMPARED = frozenset({"actor", "payload_digest", "payload_size", "encoding", "encryption", "previous_hash"})
 
 
-def answer(
-    head: Head, proposal: Proposal, stored: bytes | None, partition: int, offset: int, recorded_at: int
-) -> Receipt | CheckpointError:
+def answer(head: Head, proposal: Proposal, stored: Record | None) -> Receipt | CheckpointError:
     """The original receipt when `stored`, the event of the proposed revision, is the proposed one; otherwise why it is refused.
 
-    `stored` is None when the log no longer holds that revision: then nothing shows that this is a retry.
+    `stored` is None when the log does not hold that revision: then nothing shows that this is a retry.
     """
-    if stored is None:
-        reused = head.event_id == proposal.event_id
-        return (
-            EventIdReused(proposal.checkpoint_id, event_id=proposal.event_id, differs="revision") if reused else rejection(head, proposal)
-        )
-    header, _ = codec.decode_header(stored)
+    if stored is None or stored.value is None:
+        return reused(proposal) if head.event_id == proposal.event_id else rejection(head, proposal)
+    header, _ = codec.decode_header(stored.value)
     if header.event_id != proposal.event_id:
-        if head.event_id == proposal.event_id:
-            return EventIdReused(proposal.checkpoint_id, event_id=proposal.event_id, differs="revision")
-        return rejection(head, proposal)
-    differs = _difference(stored, header, proposal)
+        return reused(proposal) if head.event_id == proposal.event_id else rejection(head, proposal)
+    differs = _difference(stored.value, header, proposal)
     if differs is not None:
         return EventIdReused(proposal.checkpoint_id, event_id=proposal.event_id, differs=differs)
-    return receipt(header, partition, offset, recorded_at, duplicate=True)
+    return receipt(header, stored, duplicate=True)
 
 
-def receipt(header: EventHeader, partition: int, offset: int, recorded_at: int, *, duplicate: bool = False) -> Receipt:
+def reused(proposal: Proposal) -> EventIdReused:
+    """The refusal of an event id that names another revision."""
+    return EventIdReused(proposal.checkpoint_id, event_id=proposal.event_id, differs="checkpoint or revision")
+
+
+def receipt(header: EventHeader, record: Record, *, duplicate: bool = False) -> Receipt:
     """The receipt of an event that stands in the log."""
-    place = Position.after(partition, offset)
-    return Receipt(EventId.trusted(header.event_id), header.revision, place, from_millis(recorded_at), duplicate)
+    place = Position.after(record.partition, record.offset)
+    return Receipt(EventId.trusted(header.event_id), header.revision, place, from_millis(record.recorded_at), duplicate)
 
 
 def _difference(stored: bytes, header: EventHeader, proposal: Proposal) -> str | None:
     proposed = codec.decode_draft(proposal.draft)
+    # A deletion says nothing but that; who repeats it has no earlier clock reading to repeat.
+    ignored = _NOT_COMPARED | {"updated_at"} if header.type == EventType.DELETED else _NOT_COMPARED
     for name, there, here in zip(header._fields, header, proposed.header, strict=True):
-        if name not in _NOT_COMPARED and there != here:
+        if name not in ignored and there != here:
             return name
     committed = codec.decode(stored)
     if not committed.salt or header.encryption is not None:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from eventlog import codec
 from eventlog.checkpoint import Checkpoint, from_millis
+from eventlog.errors import Corrupted
 from eventlog.event import EventType, to_checkpoint
 from eventlog.log import Record
 from eventlog.position import Position
@@ -37,7 +38,8 @@ class Gap(NamedTuple):
 
 def read_revision(record: Record, as_of: Position | None = None) -> Revision:
     """The revision that a record holds. Raises `Corrupted`, `SchemaMismatch` or `HistoryRemoved` (an erased payload)."""
-    assert record.value is not None
+    if record.damage is not None or record.value is None:
+        raise Corrupted(f"{record.partition}:{record.offset}", record.damage or "there is no event")
     event = codec.decode(record.value)
     header = event.header
     text = b"null" if header.type == EventType.DELETED else event.json_text()

@@ -117,7 +117,7 @@ def rejection(head: Head | None, proposal: Proposal) -> CheckpointError:
 
 def _check_successor(head: Head, proposal: Proposal) -> CheckpointError | None:
     if proposal.event_id == head.event_id:
-        return EventIdReused(proposal.checkpoint_id, event_id=proposal.event_id, differs="revision")
+        return EventIdReused(proposal.checkpoint_id, event_id=proposal.event_id, differs="checkpoint or revision")
     if proposal.run_id != head.run_id:
         return InvalidRequest("run_id", f"is {proposal.run_id} where the checkpoint has {head.run_id}", hint="A successor keeps its run.")
     if proposal.type == EventType.IMPORTED:
@@ -155,23 +155,44 @@ def judge(head: Head | None, header: EventHeader, *, compacted: bool) -> Finding
     `compacted` says that records before this one may have been removed by compaction: then a jump forward is a gap, to be
     reported. Otherwise nothing can be missing, and a jump is a foreign writer's.
     """
-    first = head is None
-    last_known = -1 if head is None else head.revision
-    if head is not None and header.revision <= last_known:
-        return Finding(fault=f"revision {header.revision} after revision {last_known}")
-    if head is not None and head.tenant != header.tenant:
-        return Finding(fault=f"tenant {header.tenant} in a checkpoint of tenant {head.tenant}")
-    if head is not None and head.run_id != header.run_id:
-        return Finding(fault=f"run {header.run_id} in a checkpoint of run {head.run_id}")
-    if header.revision == last_known + 1:
-        expected_hash = GENESIS if head is None else head.hash
-        if header.previous_hash != expected_hash:
-            return Finding(fault=f"revision {header.revision} does not continue the hash chain")
-        if head is not None and head.type == EventType.DELETED:
-            return Finding(fault=f"revision {header.revision} after the checkpoint was deleted")
-        return _GOOD
-    if first and header.type == EventType.IMPORTED and header.previous_hash == GENESIS:
-        return _GOOD
+    if head is None:
+        return _judge_first(header, compacted)
+    if head.type == EventType.DELETED:
+        return Finding(fault=f"revision {header.revision} after the checkpoint was deleted")
+    if header.revision <= head.revision:
+        return Finding(fault=f"revision {header.revision} after revision {head.revision}")
+    fault = _identity_fault(head, header, adjacent=header.revision == head.revision + 1)
+    if fault is not None:
+        return Finding(fault=fault)
+    if header.revision == head.revision + 1:
+        return _GOOD if header.previous_hash == head.hash else Finding(fault=f"revision {header.revision} does not continue the hash chain")
     if compacted:
-        return Finding(missing=(last_known + 1, header.revision - 1))
-    return Finding(fault=f"revision {header.revision} after {'nothing' if first else f'revision {last_known}'}")
+        return Finding(missing=(head.revision + 1, header.revision - 1))
+    return Finding(fault=f"revision {header.revision} after revision {head.revision}")
+
+
+def _judge_first(header: EventHeader, compacted: bool) -> Finding:
+    starts = header.revision == 0 or header.type == EventType.IMPORTED
+    if starts and header.previous_hash == GENESIS:
+        return _GOOD
+    if starts and header.revision == 0:
+        return Finding(fault="revision 0 continues another event's hash chain")
+    if compacted:
+        return Finding(missing=(0, header.revision - 1))
+    return Finding(fault=f"revision {header.revision} after nothing")
+
+
+def _identity_fault(head: Head, header: EventHeader, *, adjacent: bool) -> str | None:
+    """What a successor may not change, whoever wrote it: the same rules as `_check_successor`."""
+    if head.tenant != header.tenant:
+        return f"tenant {header.tenant} in a checkpoint of tenant {head.tenant}"
+    if head.run_id != header.run_id:
+        return f"run {header.run_id} in a checkpoint of run {head.run_id}"
+    if header.type == EventType.IMPORTED:
+        return "an imported revision after others"
+    if header.event_id == head.event_id:
+        return f"the event id of revision {head.revision} again"
+    if adjacent and header.type != EventType.MIGRATED and (header.kind, header.schema_version) != (head.kind, head.schema_version):
+        return f"{header.kind} {header.schema_version} in a checkpoint of {head.kind} {head.schema_version}"
+    lower = next((name for name, spent in head.usage.items() if header.usage.get(name, 0) < spent), None)
+    return None if lower is None else f"usage.{lower} decreases"

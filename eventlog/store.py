@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from types import TracebackType
@@ -9,7 +11,7 @@ from typing import NamedTuple, Self
 from uuid import UUID
 
 from eventlog.catalog import Catalog, Page
-from eventlog.checkpoint import MAX_TENANT, Checkpoint, Receipt, check_name, check_text, to_millis
+from eventlog.checkpoint import LAST_REVISION, MAX_TENANT, Checkpoint, Receipt, check_name, check_text, to_millis
 from eventlog.codec import decode, decode_header
 from eventlog.errors import CheckpointError, Deleted, HistoryRemoved, InvalidRequest, NotFound, OutcomeUnknown
 from eventlog.event import EventHeader, EventType, to_checkpoint
@@ -47,10 +49,7 @@ class CheckpointStore:
     """
 
     def __init__(self, *, log: Log, catalog: Catalog, tenant: str | None, actor: str | None, timeout: float = DEFAULT_TIMEOUT) -> None:
-        if tenant is not None:
-            check_name("tenant", tenant, MAX_TENANT)
-        if actor is not None:
-            check_text("actor", actor, MAX_ACTOR)
+        check_identity(tenant, actor)
         self.tenant = tenant
         self.actor = actor
         self.timeout = timeout
@@ -107,6 +106,8 @@ class CheckpointStore:
 
         Pass the `event_id` of an earlier attempt to make a retry safe. Raises as `compare_and_swap` does.
         """
+        if type(expected) is not int or not 0 <= expected < LAST_REVISION:
+            raise InvalidRequest("expected", f"{expected!r} is not a revision that another can follow (0 to 2^63-2)")
         current = self._latest(CheckpointId(checkpoint_id))
         if current is None:
             raise NotFound(CheckpointId(checkpoint_id))
@@ -130,13 +131,12 @@ class CheckpointStore:
         """
         self._log.settle(event.id if isinstance(event, Checkpoint) else None, self._timeout(timeout))
         if isinstance(event, Checkpoint):
-            self._log.place(event.id, at_least=None)  # a barrier: the answer is as of now
-            record = self._log.revision(event.id, event.revision)
             event_id: str = event.event_id
-            if record is None and (latest := self._log.latest(event.id)) is not None:
-                header, _ = decode_header(_event(latest))
-                if header.revision >= event.revision:
-                    raise OutcomeUnknown(event.id, event_id=event_id, reason=f"revision {event.revision} was removed from the log")
+            if self._latest(event.id) is None:
+                return None
+            record = self._log.revision(event.id, event.revision)
+            if record is None and self._gap(event.id, event.revision) is not None:
+                raise OutcomeUnknown(event.id, event_id=event_id, reason=f"revision {event.revision} was removed from the log")
         else:
             event_id = EventId(event)
             record = self._log.by_event_id(event_id)
@@ -145,7 +145,7 @@ class CheckpointStore:
         header, _ = decode_header(_event(record))
         if header.event_id != event_id or not self._visible(header.tenant):
             return None
-        return receipt(header, record.partition, record.offset, record.recorded_at)
+        return receipt(header, record)
 
     # -- reading --------------------------------------------------------------------------------------------------
 
@@ -193,18 +193,23 @@ class CheckpointStore:
         if revision is not None and (type(revision) is not int or not 0 <= revision < 2**63):
             raise InvalidRequest("revision", f"{revision!r} is not within 0 to 2^63-1")
         as_of = None if at is None else self._position(at)
-        latest = self._latest(identity)
-        if latest is None:
+        if self._log.place(identity, at_least=None) is None:
             raise NotFound(identity, revision=revision)
         if as_of is not None:
             record = self._log.as_of(identity, as_of)
         elif revision is not None:
             record = self._log.revision(identity, revision)
         else:
-            record = latest
+            record = self._log.latest(identity)
         if record is None:
-            self._refuse_removed(identity, latest, revision)
+            if self.tenant is not None and self._latest(identity) is None:
+                raise NotFound(identity, revision=revision)  # of another tenant: nothing more is told
+            gap = None if revision is None else self._gap(identity, revision) or self._before_import(identity, revision)
+            if gap is not None:
+                raise HistoryRemoved(f"revision {revision} of checkpoint {identity}", reason=gap.reason)
             raise NotFound(identity, revision=revision, detail=None if as_of is None else f"it did not exist at {as_of}")
+        if self.tenant is not None and decode_header(_event(record))[0].tenant != self.tenant:
+            raise NotFound(identity, revision=revision)
         return read_revision(record, as_of)
 
     def history(
@@ -215,8 +220,11 @@ class CheckpointStore:
         Revisions that the log no longer holds come as a `Gap` in their place. Raises `NotFound`, also for another tenant's id.
         """
         identity = CheckpointId(checkpoint_id)
-        latest = self._latest(identity)
-        if latest is None:
+        if type(after) is not int or not -1 <= after <= LAST_REVISION:
+            raise InvalidRequest("after", f"{after!r} is not a revision, nor -1 for the beginning")
+        if limit is not None and (type(limit) is not int or limit < 0):
+            raise InvalidRequest("limit", f"{limit!r} is not a number of revisions")
+        if self._latest(identity) is None:
             raise NotFound(identity)
         return self._history(identity, after, None if at is None else self._position(at), limit)
 
@@ -253,8 +261,8 @@ class CheckpointStore:
             phase=phase,
             labels=labels,
             run_id=run_id,
-            older_than=None if older_than is None else to_millis(older_than),
-            newer_than=None if newer_than is None else to_millis(newer_than),
+            older_than=None if older_than is None else to_millis(older_than, "older_than"),
+            newer_than=None if newer_than is None else to_millis(newer_than, "newer_than"),
             include_deleted=include_deleted,
             at=None if at is None else self._position(at),
             after=after,
@@ -266,14 +274,17 @@ class CheckpointStore:
 
         `Position()` starts at the beginning, `store.position()` now. `idle_timeout` ends it after so many seconds without news.
         """
+        return self._subscribe(after, idle_timeout, threading.Event())
+
+    def _subscribe(self, after: Position, idle_timeout: float | None, stop: threading.Event) -> Iterator[Revision]:
         position = after
-        while True:
+        while not stop.is_set():
             for records, reached in self._log.revisions(position):
                 position = reached
                 for record in records:
                     if record.value is not None and self._visible(decode_header(record.value)[0].tenant):
                         yield read_revision(record)
-            if not self._await_news(position, idle_timeout):
+            if not self._await_news(position, idle_timeout, stop):
                 return
 
     def position(self) -> Position:
@@ -300,8 +311,10 @@ class CheckpointStore:
 
     def close(self) -> None:
         """Waits for what is under way, then lets go of every file, connection and thread. Closing twice is harmless."""
-        self._catalog.close()
-        self._log.close()
+        try:
+            self._catalog.close()
+        finally:
+            self._log.close()
 
     def __enter__(self) -> Self:
         return self
@@ -330,11 +343,13 @@ class CheckpointStore:
         return self.tenant is None or tenant == self.tenant
 
     def _latest(self, identity: CheckpointId) -> Record | None:
-        """The latest revision, as of now, when this tenant may see it."""
+        """The latest revision, as of now, when this tenant may see it. It is not decoded unless that has to be found out."""
         if self._log.place(identity, at_least=None) is None:
             return None
         record = self._log.latest(identity)
-        return record if record is not None and self._visible(decode_header(_event(record))[0].tenant) else None
+        if record is None or self.tenant is None:
+            return record
+        return record if decode_header(_event(record))[0].tenant == self.tenant else None
 
     def _warm(self, identity: CheckpointId) -> _Hot:
         record = self._log.latest(identity)
@@ -347,20 +362,31 @@ class CheckpointStore:
         return hot
 
     def _position(self, at: Position | datetime) -> Position:
-        return at if isinstance(at, Position) else self.position_at(at)
+        """The cut that a caller asks for. One that lies behind the log's end is refused: nothing can be said about it yet."""
+        if not isinstance(at, Position):
+            return self._log.position_at(to_millis(at, "at"))
+        end = self._log.end()
+        if not end.covers(at):
+            raise InvalidRequest("at", f"{at} lies behind the log's end, {end}")
+        return at
 
     def _refuse_deleted(self, revision: Revision) -> Revision:
         if revision.type is EventType.DELETED:
             raise Deleted(revision.checkpoint.id, last_revision=revision.checkpoint.revision)
         return revision
 
-    def _refuse_removed(self, identity: CheckpointId, latest: Record, revision: int | None) -> None:
-        for gap in self._catalog.gaps(identity) if self._catalog.keeps_gaps else ():
-            if revision is None or gap.first_revision <= revision <= gap.last_revision:
-                raise HistoryRemoved(f"revision {revision} of checkpoint {identity}", reason=gap.reason)
-        header, _ = decode_header(_event(latest))
-        if revision is not None and revision < header.revision:
-            raise HistoryRemoved(f"revision {revision} of checkpoint {identity}", reason="before the import, or no longer held")
+    def _gap(self, identity: CheckpointId, revision: int) -> Gap | None:
+        """The gap that a revision lies in."""
+        gaps = self._catalog.gaps(identity) if self._catalog.keeps_gaps else ()
+        return next((gap for gap in gaps if gap.first_revision <= revision <= gap.last_revision), None)
+
+    def _before_import(self, identity: CheckpointId, revision: int) -> Gap | None:
+        """What came before an import, which is in another store, if a revision belongs to it."""
+        first = self._log.history(identity, after=-1, position=None, limit=1)
+        header = decode_header(_event(first[0]))[0] if first else None
+        if header is None or header.type != EventType.IMPORTED or revision >= header.revision:
+            return None
+        return Gap(identity, 0, header.revision - 1, "import")
 
     def _history(self, identity: CheckpointId, after: int, position: Position | None, limit: int | None) -> Iterator[Revision | Gap]:
         left = limit
@@ -373,18 +399,32 @@ class CheckpointStore:
                 revision = read_revision(record, position)
                 while gaps and gaps[0].last_revision < revision.checkpoint.revision:
                     yield gaps.pop(0)
+                if revision.type is EventType.IMPORTED and revision.checkpoint.revision > 0:
+                    yield Gap(identity, 0, revision.checkpoint.revision - 1, "import")
                 yield revision
             if len(records) < wanted:
                 return
             after = decode_header(_event(records[-1]))[0].revision
             left = None if left is None else left - len(records)
 
-    def _await_news(self, position: Position, idle_timeout: float | None) -> bool:
-        if idle_timeout is not None:
-            return self._log.wait(position, idle_timeout)
-        while not self._log.wait(position, _SUBSCRIBE_SECONDS):
-            pass
-        return True
+    def _await_news(self, position: Position, idle_timeout: float | None, stop: threading.Event) -> bool:
+        """In slices: whoever has lost interest is noticed, also in a thread that nobody can interrupt."""
+        ends = None if idle_timeout is None else time.monotonic() + idle_timeout
+        while not stop.is_set():
+            left = _SUBSCRIBE_SECONDS if ends is None else ends - time.monotonic()
+            if self._log.wait(position, max(0.0, min(left, _SUBSCRIBE_SECONDS))):
+                return True
+            if left <= 0:
+                return False
+        return False
+
+
+def check_identity(tenant: str | None, actor: str | None) -> None:
+    """Raises `InvalidRequest` for a malformed tenant or actor."""
+    if tenant is not None:
+        check_name("tenant", tenant, MAX_TENANT)
+    if actor is not None:
+        check_text("actor", actor, MAX_ACTOR)
 
 
 def _event(record: Record) -> bytes:

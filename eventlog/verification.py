@@ -6,6 +6,7 @@ Reads the whole log in order and keeps one small entry a checkpoint, never an ev
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -99,7 +100,7 @@ class Verification:
 
 
 class _Trail(NamedTuple):
-    """The small entry a checkpoint: what `judge` asks of a head, packed (about 350 bytes)."""
+    """The small entry a checkpoint: what `judge` asks of a head, packed (about 600 bytes)."""
 
     type: str
     tenant: str
@@ -108,11 +109,28 @@ class _Trail(NamedTuple):
     hash: bytes
     partition: int
     offset: int
+    kind: str
+    schema_version: int
+    usage: dict[str, int]
     broken: bool = False
 
     def head(self, checkpoint_id: str) -> Head:
         run = str(UUID(bytes=self.run))
-        return Head(checkpoint_id, "", self.type, self.tenant, run, self.revision, "", 1, {}, self.hash, self.partition, self.offset, 0)
+        return Head(
+            checkpoint_id,
+            "",
+            self.type,
+            self.tenant,
+            run,
+            self.revision,
+            self.kind,
+            self.schema_version,
+            self.usage,
+            self.hash,
+            self.partition,
+            self.offset,
+            0,
+        )
 
 
 def verify(store: CheckpointStore, *, progress: Callable[[int], None] | None = None) -> Verification:
@@ -168,6 +186,10 @@ class _LogCheck:
         found = self._found
         found.events += 1
         at = f"{record.partition}:{record.offset}"
+        if record.damage is not None:
+            found.add(Fault(at, _text(record.key), FaultKind.UNREADABLE, record.damage))
+            self._break(record.key)
+            return None
         if record.value is None:
             found.add(Fault(at, _text(record.key), FaultKind.UNREADABLE, "a tombstone that no purge wrote"))
             self._break(record.key)
@@ -245,7 +267,18 @@ class _LogCheck:
 def _trail(header: EventHeader, digest: bytes, record: Record, before: _Trail | None) -> _Trail:
     run = UUID(header.run_id).bytes if before is None else before.run  # the same object: judged equal
     tenant = header.tenant if before is None else before.tenant
-    return _Trail(str(EventType(header.type).value), tenant, run, header.revision, digest, record.partition, record.offset)
+    return _Trail(
+        str(EventType(header.type).value),
+        tenant,
+        run,
+        header.revision,
+        digest,
+        record.partition,
+        record.offset,
+        sys.intern(header.kind),
+        header.schema_version,
+        header.usage,
+    )
 
 
 def _compare_revisions(

@@ -283,6 +283,8 @@ class PartitionWriter:
         elif verdict is Verdict.COMPARE:
             assert head is not None
             self._pool.submit(self._compare, item, proposal, head)
+        elif self._view.seen(proposal.event_id) is not None:
+            item.answer(retry.reused(proposal))  # of another checkpoint, or of an earlier revision
         else:
             event, digest = codec.finish(proposal.draft, GENESIS if head is None else head.hash)
             heads[proposal.checkpoint_id] = proposal.head(digest, self._partition, _IN_THIS_BATCH, 0)
@@ -293,16 +295,15 @@ class PartitionWriter:
         """Answers an item whose revision the log already has. In the pool: the projection may have to be asked."""
         try:
             record = self._view.revision(proposal.checkpoint_id, proposal.revision)
+            answered = retry.answer(head, proposal, record)
         except CheckpointError as error:
             item.answer(item.unanswered(error))
             return
-        if record is not None:
-            item.answer(retry.answer(head, proposal, record.value, record.partition, record.offset, record.recorded_at))
-        elif item.sent:
+        if record is None and item.sent:
             reason = "it was sent, and compaction has since removed its revision from the log"
             item.answer(OutcomeUnknown(proposal.checkpoint_id, event_id=proposal.event_id, reason=reason))
-        else:
-            item.answer(retry.answer(head, proposal, None, 0, 0, 0))
+            return
+        item.answer(answered)
 
 
 def _receipt(proposal: Proposal, partition: int, offset: int, recorded_at: int) -> Receipt:

@@ -71,8 +71,9 @@ class View:
             self._changed.notify_all()
         if self._applier.ident is not None:
             self._applier.join()
-        if self._projection is not None:
-            self._projection.close()
+        projection, self._projection = self._projection, None
+        if projection is not None:
+            projection.close()
 
     def fail(self, error: Exception) -> None:
         """A part that this view depends on has stopped: from now on every call says so."""
@@ -287,7 +288,7 @@ class View:
 
     def _reading(self) -> Projection:
         if self._projection is None:
-            raise StoreClosed("the store is not open")
+            raise StoreClosed("the store was closed")
         return self._projection
 
     def _apply_for_ever(self) -> None:

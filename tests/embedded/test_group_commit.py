@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import subprocess
 import sys
 import threading
@@ -240,7 +241,9 @@ def interrupted_at(line: int, call: Callable[[], object]) -> bool:
         nonlocal left
         if frame.f_code.co_filename != group_commit.__file__:
             return None
-        if event == "line":
+        # A trace function can also strike between the end of a `with` and the release of its lock; Ctrl-C cannot (CPython looks for signals
+        # after the call that releases).
+        if event == "line" and not linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip().startswith("with "):
             left -= 1
             if left == 0:
                 raise Interrupt
@@ -276,7 +279,6 @@ def leading_interrupted_at(line: int, *, lone: bool) -> bool | None:
 
 @pytest.mark.parametrize("lone", [True, False], ids=["alone", "with followers"])
 def test_a_leader_interrupted_at_any_line_leaves_nobody_waiting(lone: bool) -> None:
-    # FOUND: an interrupt (Ctrl-C in the main thread) between two lines of submit or _lead_others leaves the lead taken for ever.
     stuck, line = [], 1
     while (left_waiting := leading_interrupted_at(line, lone=lone)) is not None:
         if left_waiting:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from eventlog import Checkpoint, CheckpointStore, EventId, Position, Receipt, SchemaMismatch, open_store
+from eventlog.embedded_files import checksum
 from tests.store.samples import initial, revisions, stream
 
 FINGERPRINT = "0123456789abcdef"
@@ -25,8 +26,10 @@ def newer(store: CheckpointStore, directory: Path) -> Checkpoint:
 def add_foreign_event(directory: Path, last: Checkpoint, event: bytes) -> None:
     connection = sqlite3.connect(directory / "log.sqlite3", isolation_level=None)
     (position,) = connection.execute("SELECT max(position) + 1 FROM events").fetchone()
-    row = (position, last.id, last.revision + 1, EventId.new(), int(time.time() * 1000), event)
-    connection.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)", row)
+    now = int(time.time() * 1000)
+    proof = checksum(position, last.id, last.revision + 1, now, event)
+    row = (position, last.id, last.revision + 1, EventId.new(), now, proof, event)
+    connection.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?)", row)
     connection.close()
 
 
@@ -108,9 +111,9 @@ def test_a_subscriber_is_told_before_it_misses_anything(store: CheckpointStore, 
 def test_an_unknown_event_type_or_encoding_is_refused_by_name(store: CheckpointStore, directory: Path) -> None:
     first = stream(store, 1)[0]
     connection = sqlite3.connect(directory / "log.sqlite3", isolation_level=None)
-    (event,) = connection.execute("SELECT event FROM events").fetchone()
-    position = event.index(b"\x08json") + 1
-    connection.execute("UPDATE events SET event = ?", (event[:position] + b"yaml" + event[position + 4 :],))
+    event, recorded_at = connection.execute("SELECT event, recorded_at FROM events").fetchone()
+    event = event.replace(b"\x08json", b"\x08yaml")
+    connection.execute("UPDATE events SET event = ?, checksum = ?", (event, checksum(0, first.id, 0, recorded_at, event)))
     connection.close()
     with pytest.raises(SchemaMismatch, match="yaml"):
         store.load(first.id)

@@ -118,7 +118,7 @@ def test_a_filter_value_is_only_a_value(projection: Projection, text: str) -> No
         {"run_id": "not a uuid"},
         {"after": "' OR 1=1"},
         {"limit": 0},
-        {"limit": 1001},
+        {"limit": 1002},
         {"limit": True},
         {"at": {0: 0}},
         {"at": {0: 99, 1: 0, 2: 0, 3: 0}},

@@ -92,4 +92,4 @@ def test_numbers_are_numbers(projection: Projection) -> None:
     with pytest.raises(InvalidQuery, match="time"):
         position_at(projection, "2026-01-01")  # type: ignore[arg-type]
     with pytest.raises(InvalidQuery, match="limit"):
-        history(projection, ID, limit=1001)
+        history(projection, ID, limit=1002)

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from eventlog import CheckpointStore, Conflict, EventIdReused, EventType, InvalidRequest, NotFound, RunId
-from tests.store.samples import initial, nothing_written, numbered, outcome, revisions, stream
+from eventlog import CheckpointStore, Conflict, EventIdReused, EventType, Gap, InvalidRequest, NotFound, Revision, RunId
+from tests.store.samples import initial, nothing_written, numbered, outcome, stream
 
 USAGE = {"input_tokens": 100, "turns": 2}
 
@@ -101,7 +101,9 @@ def test_an_import_starts_at_another_stores_revision_and_goes_on_from_there(stor
     assert store.load_revision(moved.id).type is EventType.IMPORTED
     following = moved.next({})
     store.compare_and_swap(following, 41)
-    assert [each.checkpoint for each in revisions(store, moved.id)] == [moved, following]
+    gap, *found = store.history(moved.id)
+    assert gap == Gap(moved.id, 0, 40, "import")
+    assert [each.checkpoint for each in found if isinstance(each, Revision)] == [moved, following]
     assert store.import_revision(moved) == receipt._replace(duplicate=True)
 
 
