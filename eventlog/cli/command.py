@@ -37,6 +37,9 @@ TimeoutOption = Annotated[
         show_default=False,
     ),
 ]
+StoreArgument = Annotated[
+    str | None, typer.Argument(metavar="[STORE]", help="The store's address; else --store or EVENTLOG_STORE.", show_default=False)
+]
 FormatOption = Annotated[
     OutputFormat | None,
     typer.Option("--format", help="How to print data; else table (EVENTLOG_FORMAT).", rich_help_panel=COMMON, show_default=False),

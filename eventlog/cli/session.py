@@ -65,6 +65,10 @@ class Session:
             )
         return address
 
+    def at(self, address: str | None) -> Session:
+        """The same session with a store that was named by itself, where it was."""
+        return self if address is None else Session(given=Given(store=address).over(self._given))
+
     @property
     def tenant(self) -> str | None:
         return self._given.tenant or self.settings.tenant

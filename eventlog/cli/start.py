@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from eventlog.cli.command import command, examples_text
+from eventlog.cli.command import StoreArgument, command, examples_text
 from eventlog.cli.output import OutputFormat
 from eventlog.cli.session import Session
 
@@ -19,7 +19,7 @@ DEMO_STORE = Path("demo-store")
 def register(app: typer.Typer) -> None:
     """Adds this file's commands."""
     app.command("demo", epilog=examples_text(("demo", "demo /tmp/try-it")), rich_help_panel=PANEL)(demo)
-    command(app, "init", examples=("init --store ./orders", "init --store kafka://localhost:9092/orders --partitions 8"), panel=PANEL)(init)
+    command(app, "init", examples=("init ./orders", "init kafka://localhost:9092/orders --partitions 8"), panel=PANEL)(init)
 
 
 def demo(
@@ -37,6 +37,7 @@ def demo(
 
 def init(
     session: Session,
+    address: StoreArgument = None,
     partitions: Annotated[int, typer.Option(help="Of a topic; never changed afterwards.", min=1)] = 4,
     replication: Annotated[
         int | None, typer.Option(help="Copies of a topic; else 3 where there are three brokers, otherwise 1.", min=1, show_default=False)
@@ -49,7 +50,7 @@ def init(
     from eventlog.address import DirectoryAddress, parse_address
     from eventlog.opening import create_store
 
-    where = parse_address(session.address)
+    where = parse_address(session.at(address).address)
     create_store(where, partitions=partitions, replication=replication)
     embedded = isinstance(where, DirectoryAddress)
     output = session.output

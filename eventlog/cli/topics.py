@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from eventlog.cli.command import WITHOUT_STORE, command
+from eventlog.cli.command import WITHOUT_STORE, StoreArgument, command
 from eventlog.cli.failures import FINDINGS
 from eventlog.cli.output import OutputFormat
 from eventlog.cli.session import Session
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from eventlog.kafka.local import BrokerStatus
 
 _ON_KAFKA = ("store", "format")
-_EXAMPLE = "--store kafka://localhost:9092/orders"
+_EXAMPLE = "kafka://localhost:9092/orders"
 _DIRECTORY = typer.Option("--dir", help="Where the broker keeps its settings, data and logs.")
 _BROKER = Path(".broker")
 
@@ -38,6 +38,7 @@ def register(app: typer.Typer) -> None:
 
 def create(
     session: Session,
+    address: StoreArgument = None,
     partitions: Annotated[int, typer.Option(help="Never changed afterwards.", min=1)] = 4,
     replication: Annotated[
         int | None, typer.Option(help="Copies; else 3 where there are three brokers, otherwise 1.", min=1, show_default=False)
@@ -46,7 +47,7 @@ def create(
     """Make a topic with the settings that the store insists on."""
     from eventlog.kafka.topic import create_topic
 
-    where = _address(session)
+    where = _address(session.at(address))
     create_topic(where, partitions=partitions, replication=replication)
     if session.output.format is OutputFormat.TABLE:
         session.output.text(f"Made the topic {where} with {partitions} partitions.")
@@ -54,11 +55,11 @@ def create(
         session.output.record({"topic": where.topic, "servers": ",".join(where.servers), "partitions": partitions})
 
 
-def check(session: Session) -> None:
+def check(session: Session, address: StoreArgument = None) -> None:
     """Hold a topic against the settings that the store insists on; every difference is listed, with exit code 1."""
     from eventlog.kafka.topic import check_topic
 
-    where = _address(session)
+    where = _address(session.at(address))
     differences = check_topic(where)
     if session.output.format is OutputFormat.TABLE:
         for difference in differences:

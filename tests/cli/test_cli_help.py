@@ -100,8 +100,8 @@ def test_shell_completion_knows_the_commands(shell: str) -> None:
 
 
 def _require_recorded(file: str, text: str) -> None:
-    """Holds a text against its snapshot; UPDATE_SNAPSHOTS=1 records it anew."""
+    """Holds a text against its snapshot; EVENTLOG_UPDATE_SNAPSHOTS=1 records it anew."""
     path = SNAPSHOTS / file
-    if os.environ.get("UPDATE_SNAPSHOTS") == "1":
+    if os.environ.get("EVENTLOG_UPDATE_SNAPSHOTS") == "1":
         path.write_text(text, encoding="utf-8")
-    assert path.read_text(encoding="utf-8") == text, f"{file} has changed: if that is meant, run the test with UPDATE_SNAPSHOTS=1"
+    assert path.read_text(encoding="utf-8") == text, f"{file} has changed: if that is meant, run the test with EVENTLOG_UPDATE_SNAPSHOTS=1"
