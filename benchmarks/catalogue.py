@@ -1,0 +1,55 @@
+"""Every benchmark, in the order of the table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol, cast
+
+from benchmarks import (
+    embedded_callers,
+    embedded_commit,
+    embedded_disk,
+    embedded_history,
+    embedded_load,
+    kafka_callers,
+    kafka_catch_up,
+    kafka_commit,
+    kafka_memory,
+    projection_load,
+)
+from benchmarks.bench import Bench
+from benchmarks.row import Row
+
+
+class Benchmark(Protocol):
+    """A module of this package: its name on the command line, its title, and what it does."""
+
+    NAME: str
+    TITLE: str
+
+    def run(self, bench: Bench) -> list[Row]: ...
+
+
+BENCHMARKS: tuple[Benchmark, ...] = cast(
+    tuple[Benchmark, ...],
+    (
+        embedded_commit,
+        embedded_callers,
+        embedded_load,
+        embedded_history,
+        embedded_disk,
+        kafka_commit,
+        kafka_callers,
+        kafka_catch_up,
+        projection_load,
+        kafka_memory,
+    ),
+)
+
+
+def chosen(names: Sequence[str]) -> list[Benchmark]:
+    """All of them, or those whose names begin with one of `names`. Raises `ValueError` for a name that fits none."""
+    for name in names:
+        if not any(each.NAME.startswith(name) for each in BENCHMARKS):
+            raise ValueError(f"no benchmark is called {name}; there are {', '.join(each.NAME for each in BENCHMARKS)}")
+    return [each for each in BENCHMARKS if not names or any(each.NAME.startswith(name) for name in names)]

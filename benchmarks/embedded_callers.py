@@ -1,0 +1,78 @@
+"""Embedded: many callers at once, each with a checkpoint of its own, against one caller."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from benchmarks.bench import Bench, Contestant, Stopwatch
+from benchmarks.row import Row, Sample, Target
+from benchmarks.stores import ACTOR, async_callers, embedded_store, successor_committer
+from eventlog import create_store, open_async_store
+
+NAME = "embedded-callers"
+TITLE = "Embedded compare-and-swap, many callers"
+
+_ONE = "one caller"
+_TARGETS = {
+    "16 threads": Target("at least", 1.8),
+    "16 async callers": Target("at least", 2.5),
+    "100 async callers": Target("at least", 3.0),
+}
+
+
+def run(bench: Bench) -> list[Row]:
+    state = bench.payloads.of(1)
+    commits = bench.count(8_000, 200)
+    contestants: dict[str, Contestant] = {
+        _ONE: partial(_threads, bench, state, 1, commits // 2),
+        "16 threads": partial(_threads, bench, state, 16, commits),
+        "16 async callers": partial(_async, bench, state, 16, commits),
+        "100 async callers": partial(_async, bench, state, 100, commits),
+    }
+    sides = bench.interleave(contestants)
+    return [
+        Row(f"{NAME}-{name.replace(' ', '-')}", f"embedded commit, {name}, 1 KB", "commits/s", sides[name], sides[_ONE], target)
+        for name, target in _TARGETS.items()
+    ]
+
+
+def _threads(bench: Bench, state: dict[str, Any], callers: int, commits: int) -> Sample:
+    with bench.folder() as folder, embedded_store(folder / "store") as store:
+        commit = [successor_committer(store, state) for _ in range(callers)]
+        watch = Stopwatch()
+        if callers == 1:
+            watch.repeat(commit[0], commits)
+            return watch.per_second()
+        ready = threading.Barrier(callers + 1)
+
+        def caller(commit: Callable[[], None]) -> None:
+            ready.wait()
+            now = time.perf_counter()
+            for _ in range(commits // callers):
+                commit()
+                now = watch.lap(now)
+
+        threads = [threading.Thread(target=caller, args=(each,)) for each in commit]
+        for thread in threads:
+            thread.start()
+        ready.wait()
+        started = time.perf_counter()
+        for thread in threads:
+            thread.join()
+        watch.ran(time.perf_counter() - started)
+        return watch.per_second()
+
+
+def _async(bench: Bench, state: dict[str, Any], callers: int, commits: int) -> Sample:
+    async def main() -> Sample:
+        async with await open_async_store(folder / "store", actor=ACTOR) as store:
+            return await async_callers(store, state, callers=callers, commits=commits)
+
+    with bench.folder() as folder:
+        create_store(folder / "store")
+        return asyncio.run(main())
