@@ -21,7 +21,7 @@ from eventlog.embedded_files import BUSY_SECONDS, LOG_FILE, Readers, any_record_
 from eventlog.errors import Busy, CheckpointError, NotAStore, OutcomeUnknown, StorageError, StoreClosed
 from eventlog.event import GENESIS
 from eventlog.group_commit import GroupCommit, LeaderInterrupted
-from eventlog.head_cache import LeastRecentlyUsed, RecentEvents
+from eventlog.head_cache import RecentEvents, RecentHeads
 from eventlog.ids import EventId
 from eventlog.log import LogIdentity, Outcome, Record
 from eventlog.position import Position
@@ -58,7 +58,7 @@ class EmbeddedLog:
         self._writer: sqlite3.Connection | None = None
         self._readers = Readers(path=self._path)
         self._group = GroupCommit[_Waiting, Outcome | None](self._write)
-        self._heads = LeastRecentlyUsed[Head](entries=_HEADS, weight=_HEADS)
+        self._heads = RecentHeads(entries=_HEADS)
         self._recent = RecentEvents()
         self._data_version = -1
         self._next_position = 0
@@ -262,8 +262,8 @@ class EmbeddedLog:
         except BaseException:
             self._abandon(writer)
             raise
-        for checkpoint_id, head in fresh.items():
-            self._heads.put(checkpoint_id, head)
+        for head in fresh.values():
+            self._heads.put(head)
         if fresh:
             self._announce()
         return outcomes
@@ -277,15 +277,14 @@ class EmbeddedLog:
         head = self._heads.get(proposal.checkpoint_id)
         if head is None or decide(head, proposal) is not Verdict.ACCEPT or self._recent.reused(proposal):
             return None
-        fresh: dict[str, Head] = {}
         try:
-            receipt = self._append(writer, proposal, head, fresh)
+            committed = self._append(writer, proposal, head)
         except sqlite3.IntegrityError:
             self._data_version = -1  # somebody has written: look again
             return None
-        self._heads.put(proposal.checkpoint_id, fresh[proposal.checkpoint_id])
+        self._heads.put(committed)
         self._announce()
-        return receipt
+        return _receipt(committed)
 
     def _announce(self) -> None:
         if self._waiting:
@@ -314,7 +313,8 @@ class EmbeddedLog:
                 return retry.answer(head, proposal, None if row is None else record_of(row, self._path))
             if self._recent.reused(proposal):
                 return retry.reused(proposal)
-            return self._append(writer, proposal, head, fresh)
+            committed = fresh[proposal.checkpoint_id] = self._append(writer, proposal, head)
+            return _receipt(committed)
         except CheckpointError as error:
             return error
 
@@ -328,7 +328,7 @@ class EmbeddedLog:
                 head = Head.of(header, digest, 0, record.offset, record.recorded_at)
         return head
 
-    def _append(self, writer: sqlite3.Connection, proposal: Proposal, head: Head | None, fresh: dict[str, Head]) -> Receipt:
+    def _append(self, writer: sqlite3.Connection, proposal: Proposal, head: Head | None) -> Head:
         event, digest = codec.finish(proposal.draft, GENESIS if head is None else head.hash)
         position, checkpoint_id, revision = self._next_position, proposal.checkpoint_id, proposal.revision
         recorded_at = max(self._recorded_at, time.time_ns() // 1_000_000)
@@ -336,8 +336,7 @@ class EmbeddedLog:
         writer.execute(_APPEND, (position, checkpoint_id, revision, proposal.event_id, recorded_at, proof, event))
         self._next_position, self._recorded_at = position + 1, recorded_at
         self._recent.add(proposal)
-        fresh[checkpoint_id] = proposal.head(digest, 0, position, recorded_at)
-        return Receipt(EventId.trusted(proposal.event_id), revision, Position(((0, position + 1),)), from_millis(recorded_at))
+        return proposal.head(digest, 0, position, recorded_at)
 
     def _failed(
         self, writer: sqlite3.Connection, error: sqlite3.Error, waiting: Sequence[_Waiting], *, committing: bool
@@ -363,6 +362,10 @@ class EmbeddedLog:
                 writer.execute("ROLLBACK")
             except sqlite3.Error as error:
                 raise StorageError(str(self._path), f"cannot roll back: {error}") from error
+
+
+def _receipt(head: Head) -> Receipt:
+    return Receipt(EventId.trusted(head.event_id), head.revision, Position(((0, head.offset + 1),)), from_millis(head.recorded_at))
 
 
 def _unknown(proposal: Proposal, failure: CheckpointError, cause: BaseException) -> OutcomeUnknown:

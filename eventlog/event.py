@@ -63,6 +63,11 @@ class CheckpointEvent(NamedTuple):
 
 def to_checkpoint(header: EventHeader, json_text: bytes) -> Checkpoint:
     """The application's view of an event, with a payload of its own."""
+    return checkpoint_of(header, payload.load_json(json_text))
+
+
+def checkpoint_of(header: EventHeader, value: Any) -> Checkpoint:
+    """The same for a payload that is decoded already; it becomes the caller's own."""
     if header.type not in EventType.__members__:
         raise SchemaMismatch(f"unknown event type {header.type!r}")
     return Checkpoint._trusted(
@@ -71,7 +76,7 @@ def to_checkpoint(header: EventHeader, json_text: bytes) -> Checkpoint:
         revision=header.revision,
         kind=header.kind,
         schema_version=header.schema_version,
-        payload=payload.load_json(json_text),
+        payload=value,
         updated_at=from_millis(header.updated_at),
         event_id=EventId.trusted(header.event_id),
         tenant=header.tenant,

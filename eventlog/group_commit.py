@@ -116,6 +116,9 @@ class GroupCommit(Generic[Item, Result]):
             if self._leader is not mine:  # it may have become the leader until it was known to be gone
                 return
         mine.answered = True
+        if not self._queue:  # the usual end of a lone caller
+            self._hand_over(mine)
+            return
         try:
             self._lead(mine)
         finally:

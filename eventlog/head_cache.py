@@ -6,7 +6,7 @@ import threading
 from collections import OrderedDict
 from typing import Generic, TypeVar
 
-from eventlog.rules import Proposal
+from eventlog.rules import Head, Proposal
 
 Value = TypeVar("Value")
 
@@ -52,6 +52,26 @@ class LeastRecentlyUsed(Generic[Value]):
         with self._lock:
             self._held.clear()
             self._total = 0
+
+
+class RecentHeads:
+    """The heads of the checkpoints that were written last. Not safe by itself: only whoever commits for all uses it."""
+
+    def __init__(self, *, entries: int) -> None:
+        self._entries = entries
+        self._held: OrderedDict[str, Head] = OrderedDict()
+
+    def get(self, checkpoint_id: str) -> Head | None:
+        return self._held.get(checkpoint_id)
+
+    def put(self, head: Head) -> None:
+        self._held[head.checkpoint_id] = head
+        self._held.move_to_end(head.checkpoint_id)
+        if len(self._held) > self._entries:
+            self._held.popitem(last=False)
+
+    def clear(self) -> None:
+        self._held.clear()
 
 
 class RecentEvents:
