@@ -194,5 +194,8 @@ def _identity_fault(head: Head, header: EventHeader, *, adjacent: bool) -> str |
         return f"the event id of revision {head.revision} again"
     if adjacent and header.type != EventType.MIGRATED and (header.kind, header.schema_version) != (head.kind, head.schema_version):
         return f"{header.kind} {header.schema_version} in a checkpoint of {head.kind} {head.schema_version}"
-    lower = next((name for name, spent in head.usage.items() if header.usage.get(name, 0) < spent), None)
-    return None if lower is None else f"usage.{lower} decreases"
+    if head.usage != header.usage:
+        for name, spent in head.usage.items():
+            if header.usage.get(name, 0) < spent:
+                return f"usage.{name} decreases"
+    return None

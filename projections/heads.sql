@@ -12,6 +12,13 @@ SELECT
 FROM heads
 WHERE checkpoint_id IN (/* ids */);
 
+-- name: lookup_many_without_event
+SELECT
+    checkpoint_id::VARCHAR, partition, "offset", recorded_at, revision, event_id::VARCHAR, run_id::VARCHAR, type, tenant, kind,
+    schema_version, usage, event_hash, NULL
+FROM heads
+WHERE checkpoint_id IN (SELECT unnest($ids::VARCHAR[])::UUID);
+
 -- name: list
 -- The page is chosen inside, so that only its rows are converted: otherwise every head's maps are, 2 microseconds each.
 SELECT
@@ -69,7 +76,7 @@ page AS (
             $label_keys IS NULL
             OR list_bool_and(list_transform(
                 list_zip($label_keys::VARCHAR[], $label_values::VARCHAR[]),
-                lambda pair: coalesce(r.labels[pair[1]] = pair[2], false)
+                lambda pair: coalesce((r.labels::JSON::MAP(VARCHAR, VARCHAR))[pair[1]] = pair[2], false)
             ))
         )
     ORDER BY r.checkpoint_id
@@ -77,7 +84,8 @@ page AS (
 )
 SELECT
     checkpoint_id::VARCHAR, partition, "offset", recorded_at, revision, event_id::VARCHAR, run_id::VARCHAR, type, tenant, kind,
-    schema_version, phase, updated_at, actor, labels, usage, payload_size, stored_size, type = 'DELETED'
+    schema_version, phase, updated_at, actor, labels::JSON::MAP(VARCHAR, VARCHAR), usage::JSON::MAP(VARCHAR, BIGINT), payload_size,
+    stored_size, type = 'DELETED'
 FROM revisions
 WHERE rowid IN (SELECT page.row FROM page)
 ORDER BY checkpoint_id;

@@ -2,7 +2,7 @@
 -- One row a revision: where a repair appended one again, the newer record, which is the one that compaction keeps.
 SELECT
     partition, "offset", recorded_at, checkpoint_id::VARCHAR, revision, event_id::VARCHAR, run_id::VARCHAR, type, tenant, kind,
-    schema_version, phase, updated_at, actor, labels, usage, payload_size, stored_size, payload_digest, encoding, key_id, event_hash,
+    schema_version, phase, updated_at, actor, labels::JSON::MAP(VARCHAR, VARCHAR), usage::JSON::MAP(VARCHAR, BIGINT), payload_size, stored_size, payload_digest, encoding, key_id, event_hash,
     previous_hash, event
 FROM revisions
 WHERE checkpoint_id = $checkpoint_id::UUID
@@ -15,7 +15,7 @@ LIMIT $limit;
 -- name: as_of
 SELECT
     partition, "offset", recorded_at, checkpoint_id::VARCHAR, revision, event_id::VARCHAR, run_id::VARCHAR, type, tenant, kind,
-    schema_version, phase, updated_at, actor, labels, usage, payload_size, stored_size, payload_digest, encoding, key_id, event_hash,
+    schema_version, phase, updated_at, actor, labels::JSON::MAP(VARCHAR, VARCHAR), usage::JSON::MAP(VARCHAR, BIGINT), payload_size, stored_size, payload_digest, encoding, key_id, event_hash,
     previous_hash, event
 FROM revisions
 WHERE checkpoint_id = $checkpoint_id::UUID AND partition = $partition AND "offset" < $offset
@@ -25,7 +25,7 @@ LIMIT 1;
 -- name: by_event_id
 SELECT
     partition, "offset", recorded_at, checkpoint_id::VARCHAR, revision, event_id::VARCHAR, run_id::VARCHAR, type, tenant, kind,
-    schema_version, phase, updated_at, actor, labels, usage, payload_size, stored_size, payload_digest, encoding, key_id, event_hash,
+    schema_version, phase, updated_at, actor, labels::JSON::MAP(VARCHAR, VARCHAR), usage::JSON::MAP(VARCHAR, BIGINT), payload_size, stored_size, payload_digest, encoding, key_id, event_hash,
     previous_hash, event
 FROM revisions
 WHERE event_id = $event_id::UUID
@@ -35,7 +35,7 @@ LIMIT 1;
 -- name: by_position
 SELECT
     partition, "offset", recorded_at, checkpoint_id::VARCHAR, revision, event_id::VARCHAR, run_id::VARCHAR, type, tenant, kind,
-    schema_version, phase, updated_at, actor, labels, usage, payload_size, stored_size, payload_digest, encoding, key_id, event_hash,
+    schema_version, phase, updated_at, actor, labels::JSON::MAP(VARCHAR, VARCHAR), usage::JSON::MAP(VARCHAR, BIGINT), payload_size, stored_size, payload_digest, encoding, key_id, event_hash,
     previous_hash, event
 FROM revisions
 WHERE partition = $partition AND "offset" = $offset;

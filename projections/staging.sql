@@ -39,7 +39,7 @@ FROM positions;
 INSERT INTO revisions
 SELECT
     partition, "offset", recorded_at, checkpoint_id::UUID, revision, event_id::UUID, run_id::UUID, type, tenant, kind, schema_version,
-    phase, updated_at, actor, labels::JSON::MAP(VARCHAR, VARCHAR), usage::JSON::MAP(VARCHAR, BIGINT), payload_size, stored_size,
+    phase, updated_at, actor, labels, usage, payload_size, stored_size,
     payload_digest, encoding, key_id, event_hash, previous_hash, event
 FROM staging;
 

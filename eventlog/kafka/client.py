@@ -33,6 +33,7 @@ TRANSACTION_TIMEOUT_MS = 15_000  # what a dead writer can make readers wait
 REQUEST_TIMEOUT_MS = 5_000
 DELIVERY_TIMEOUT_MS = 10_000
 _BATCH_BYTES = 1 << 20  # idempotence allows one batch in flight a partition: a group commit should be one
+MOST_POLLED = 2_000  # records of one poll; also what one batch of the projection takes
 _FETCH_BYTES = 16 << 20
 
 _SECURITY = {
@@ -125,7 +126,7 @@ def consumer(address: KafkaAddress) -> KafkaConsumer:
         auto_offset_reset="none",
         enable_auto_commit=False,
         allow_auto_create_topics=False,
-        max_poll_records=2_000,
+        max_poll_records=MOST_POLLED,
         fetch_max_bytes=_FETCH_BYTES,
         max_partition_fetch_bytes=_FETCH_BYTES,
         fetch_max_wait_ms=500,

@@ -298,19 +298,25 @@ class View:
                     self._await_work()
                     if not self._pending and self._closed:
                         return
-                with self._applying:
-                    with self._changed:
-                        taken, batch = self._pending.next_batch()
-                        self._flush_wanted = False  # whoever waits asks again
-                    with translated(self._directory):
-                        self._reading().apply(batch)
-                    with self._changed:
-                        self._pending.written(taken)
-                        for number, offset in batch.next_offsets.items():
-                            self._applied[number] = max(offset, self._applied.get(number, 0))
-                        self._changed.notify_all()
+                self._apply_next()
         except Exception as error:  # noqa: BLE001 - nobody else would see it
             self.fail(error if isinstance(error, CheckpointError) else StorageError("projection", repr(error)))
+
+    def _apply_next(self) -> None:
+        """Writes the oldest runs that are pending, if any."""
+        with self._applying:
+            with self._changed:
+                taken, batch = self._pending.next_batch()
+                self._flush_wanted = False  # whoever waits asks again
+            if not taken:
+                return
+            with translated(self._directory):
+                self._reading().apply(batch)
+            with self._changed:
+                self._pending.written(taken)
+                for number, offset in batch.next_offsets.items():
+                    self._applied[number] = max(offset, self._applied.get(number, 0))
+                self._changed.notify_all()
 
     def _await_work(self) -> None:
         """Until enough is pending, has waited long enough, is asked for, or the view is closing.

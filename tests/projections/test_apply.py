@@ -99,7 +99,6 @@ def test_embedded_no_event_bytes_are_kept() -> None:
         row(2, offset=1, checkpoint_id="not a uuid"),
         row(2, offset=1)._replace(tenant=None),  # type: ignore[arg-type]
         row(2, offset=1)._replace(revision=2**63),
-        row(2, offset=1)._replace(usage={"turns": 2**63}),
         row(2, offset=1)._replace(partition=3),
         row(2, offset=1)._replace(event_hash="text ü"),  # type: ignore[arg-type]
     ],
