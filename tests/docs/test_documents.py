@@ -61,7 +61,7 @@ def test_every_test_that_a_document_names_exists(document: str) -> None:
     text = (REPOSITORY / document).read_text(encoding="utf-8")
     missing = {name for name in re.findall(r"`(test_\w+)`", text) if name not in TESTS}
     assert missing == set()
-    files = {path for path in re.findall(r"`((?:tests|docs|eventlog|schemas|projections)/[\w./]+)`", text)}
+    files = set(re.findall(r"`((?:tests|docs|eventlog|schemas|projections)/[\w./]+)`", text))
     assert {path for path in files if not (REPOSITORY / path).exists()} == set()
 
 
