@@ -1,8 +1,8 @@
 # Everything is done in .venv, made on first use from constraints.txt. Another Python: `make PYTHON=python3.12 test` (before .venv is there).
 
 PYTHON ?= python3
-# pytest-xdist: one worker a core, but no more than four: they share one broker.
-WORKERS ?= auto
+# pytest-xdist: twice the cores of a small machine, since most tests wait for a disk or a broker; they share one broker.
+WORKERS ?= 4
 PYTEST_ARGS ?=
 BIN := .venv/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
@@ -18,7 +18,7 @@ demo: .venv/installed-runtime ## what the store does, in a minute; needs Python 
 	@$(BIN)/eventlog demo
 
 test: .venv/installed-dev ## every test; those on Kafka need Java 17 and Maven and start a broker themselves
-	@$(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 4 $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -n $(WORKERS) $(PYTEST_ARGS)
 
 bench: .venv/installed-bench ## the benchmarks, side by side; see benchmarks/
 	@$(BIN)/python -m benchmarks

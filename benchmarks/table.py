@@ -30,10 +30,10 @@ def show(console: Console, results: Sequence[Result]) -> None:
     console.print(latencies)
     for result in results:
         for note in result.notes:
-            console.print(f"NOTE ({result.benchmark}): {note}", style="yellow")
+            console.print(f"NOTE ({result.benchmark}): {note}", style="yellow", markup=False)
         for row in result.rows:
             if row.missing is not None:
-                console.print(f"NOT MEASURED: {row.what}: {row.missing}", style="bold yellow")
+                console.print(f"NOT MEASURED: {row.what}: {row.missing}", style="bold yellow", markup=False)
     console.print(verdict([row for result in results for row in result.rows]), style="bold")
 
 

@@ -11,6 +11,7 @@ import duckdb
 import pytest
 
 from eventlog import Position, open_store
+from eventlog.embedded_files import checksum
 from eventlog.verification import FaultKind, Verification, verify
 from tests.cli.command_line import inside, new_store, put
 
@@ -32,8 +33,12 @@ def _verified(store: Path) -> Verification:
 
 
 def _tamper(store: Path, statement: str, *values: object) -> None:
+    """Changes the log as somebody would who knows about the rows' checksums."""
     with closing(sqlite3.connect(store / "log.sqlite3", isolation_level=None)) as connection:
         assert connection.execute(statement, values).rowcount == 1
+        columns = "position, checkpoint_id, revision, recorded_at, event"
+        for row in connection.execute(f"SELECT {columns} FROM events").fetchall():
+            connection.execute("UPDATE events SET checksum = ? WHERE position = ?", (checksum(*row), row[0]))
 
 
 def _event(store: Path, position: int) -> bytes:
@@ -70,6 +75,14 @@ def test_a_changed_header_breaks_the_chain_behind_it(store: Path) -> None:
     assert found.fault_counts[FaultKind.BROKEN_RULE] == 1
     assert found.fault_counts[FaultKind.BEHIND_A_FAULT] == 1
     assert next(fault.position for fault in found.faults if fault.kind is FaultKind.BROKEN_RULE) == "0:2"
+
+
+def test_a_flipped_bit_is_found_by_the_rows_checksum(store: Path) -> None:
+    with closing(sqlite3.connect(store / "log.sqlite3", isolation_level=None)) as connection:
+        event = _event(store, 4)
+        connection.execute("UPDATE events SET event = ? WHERE position = 4", (event[:40] + bytes([event[40] ^ 1]) + event[41:],))
+    found = _verified(store)
+    assert [(fault.position, fault.kind) for fault in found.faults] == [("0:4", FaultKind.UNREADABLE)]
 
 
 def test_a_removed_revision_is_found(store: Path) -> None:

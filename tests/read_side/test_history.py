@@ -10,7 +10,7 @@ from projections.engine import Projection
 from projections.errors import InvalidQuery, PastGone
 from projections.history import as_of, by_event_id, by_position, gaps, history, position_at, revision
 from projections.rows import Batch, GapRow, QuarantineRow, RevisionRow
-from tests.projections.samples import START, batch_of, batches, identifier, log, opened, row
+from tests.read_side.samples import START, batch_of, batches, identifier, log, opened, row
 
 ID = row(1).checkpoint_id
 

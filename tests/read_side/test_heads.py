@@ -11,7 +11,7 @@ from projections.engine import Projection
 from projections.errors import InvalidQuery, PastGone
 from projections.heads import HeadSummary, list_heads
 from projections.rows import Batch, GapRow, RevisionRow
-from tests.projections.samples import PARTITIONS, START, batch_of, batches, log, opened, row
+from tests.read_side.samples import PARTITIONS, START, batch_of, batches, log, opened, row
 
 
 @pytest.fixture

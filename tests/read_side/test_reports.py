@@ -12,7 +12,7 @@ from projections.engine import Projection
 from projections.errors import InvalidQuery
 from projections.reports import REPORTS, run
 from projections.rows import Batch, GapRow, QuarantineRow
-from tests.projections.samples import START, batch_of, log, opened, row
+from tests.read_side.samples import START, batch_of, log, opened, row
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from projections.errors import ProjectionError
 from projections.heads import list_heads
 from projections.history import history
 from projections.rows import Batch, QuarantineRow
-from tests.projections.samples import batch_of, batches, everything, log, opened, row
+from tests.read_side.samples import batch_of, batches, everything, log, opened, row
 
 READERS = 8
 

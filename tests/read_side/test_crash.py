@@ -10,7 +10,7 @@ import sys
 import time
 from pathlib import Path
 
-from tests.projections.samples import batches, everything, log, opened
+from tests.read_side.samples import batches, everything, log, opened
 
 SIZE = 37
 CHECKPOINTS, REVISIONS = 600, 5
@@ -18,7 +18,7 @@ CHECKPOINTS, REVISIONS = 600, 5
 APPLY_WHAT_IS_MISSING = f"""
 import sys
 from pathlib import Path
-from tests.projections.samples import batches, log, opened
+from tests.read_side.samples import batches, log, opened
 with opened(Path(sys.argv[1])) as projection:
     print("open", flush=True)
     for batch in batches(log({CHECKPOINTS}, {REVISIONS}, event_size=1000), {SIZE}):

@@ -11,7 +11,7 @@ import duckdb
 import pytest
 
 from projections.errors import ProjectionDamaged, ProjectionError, ProjectionForeign, ProjectionLocked
-from tests.projections.samples import batch_of, everything, log, opened, row
+from tests.read_side.samples import batch_of, everything, log, opened, row
 
 OPEN_IN_ANOTHER_PROCESS = """
 import sys

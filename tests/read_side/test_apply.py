@@ -10,7 +10,7 @@ from projections.errors import InvalidBatch, ProjectionError
 from projections.heads import list_heads
 from projections.history import gaps, history
 from projections.rows import Batch, GapRow, QuarantineRow
-from tests.projections.samples import batch_of, batches, everything, identifier, log, opened, row
+from tests.read_side.samples import batch_of, batches, everything, identifier, log, opened, row
 
 
 def test_a_batch_is_there_with_its_positions_after_reopening(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from projections.errors import ProjectionError
 from projections.snapshot import private_copy, snapshot
-from tests.projections.samples import batch_of, batches, everything, log, opened, row
+from tests.read_side.samples import batch_of, batches, everything, log, opened, row
 
 
 def test_a_snapshot_answers_like_the_projection_it_was_taken_of(tmp_path: Path) -> None:
