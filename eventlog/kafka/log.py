@@ -96,6 +96,7 @@ class KafkaLog:
 
     def revisions(self, after: Position) -> Iterator[tuple[Sequence[Record], Position]]:
         """See `Log.revisions`. From the projection, which also has what compaction has removed from the topic."""
+        self._barrier()
         projection = self.view.flushed()
         reached = {number: after.next_offset(number) for number in range(self.identity.partitions)}
         for number, end in sorted(projection.positions().items()):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import logging
 import socket
 import threading
 import time
@@ -110,7 +111,8 @@ class TestProducersEnd:
         client.discard(producer)
         assert kafka_threads() == before
 
-    def test_a_forgotten_producer_does_not_silence_the_clients_log(self, broker: str, topic: str) -> None:
+    def test_a_forgotten_producer_does_not_silence_the_clients_log(self, broker: str, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(producer_module, "log", logging.getLogger("kafka.producer.kafka"))  # another test's may have done it
         producer = client.producer(kafka_address(f"kafka://{broker}/{topic}"), transactional_id=topic, max_event_bytes=1000)
         client.discard(producer)
         del producer
