@@ -101,7 +101,7 @@ def decide(head: Head | None, proposal: Proposal) -> Verdict | CheckpointError:
         return NotFound(proposal.checkpoint_id)
     if revision == head.revision + 1 and expected == head.revision and head.type != EventType.DELETED:
         return _check_successor(head, proposal) or Verdict.ACCEPT
-    if revision <= head.revision or proposal.event_id == head.event_id:
+    if proposal.event_id == head.event_id or revision < head.revision:
         return Verdict.COMPARE
     return rejection(head, proposal)
 

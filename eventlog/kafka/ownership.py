@@ -16,9 +16,21 @@ HOLD_SECONDS = (0.3, 0.6)
 _CATCH_UP_SECONDS = 30.0
 
 
-def hold() -> float:
-    """Seconds to wait after losing a partition; random, so that two processes do not wait in step."""
-    return random.uniform(*HOLD_SECONDS)
+class Hold:
+    """How long to stay away after a loss: one for all partitions of a process, random, so that two processes do not wait in step.
+
+    One for all, because callers use several partitions: with a hold for each, the callers of both processes end up waiting for one that
+    is not theirs. So processes take turns as a whole.
+    """
+
+    def __init__(self) -> None:
+        self._until = 0.0
+
+    def after_loss(self, now: float) -> float:
+        """Until when to wait after a partition was lost at `now`; further losses meanwhile do not prolong it."""
+        if now >= self._until:
+            self._until = now + random.uniform(*HOLD_SECONDS)
+        return self._until
 
 
 class Ownership:

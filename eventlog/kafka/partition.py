@@ -17,16 +17,17 @@ from eventlog.errors import CheckpointError, OutcomeUnknown, Quarantined
 from eventlog.event import GENESIS
 from eventlog.ids import EventId
 from eventlog.kafka.client import DELIVERY_TIMEOUT_MS, REQUEST_TIMEOUT_MS, TransactionalProducer, discard
-from eventlog.kafka.ownership import Ownership, hold
+from eventlog.kafka.ownership import Hold, Ownership
 from eventlog.kafka.view import View
 from eventlog.kafka.waiting import Item
 from eventlog.position import Position
-from eventlog.rules import Head, Proposal, Verdict, decide
+from eventlog.rules import Head, Proposal, Verdict, decide, rejection
 
 MOST_IN_A_TRANSACTION = 1_000  # facts: 28.7k events a second in transactions of 1000; larger ones gain nothing
 _MOST_BYTES = 16 << 20
 _SEND_SECONDS = DELIVERY_TIMEOUT_MS / 1000 + 1  # the client gives up by itself within its delivery time-out
 _COMMIT_SECONDS = REQUEST_TIMEOUT_MS / 1000 + 1  # one request; an answer lost on the way is settled by taking over
+_EXPIRE_SECONDS = 0.1  # how late a caller in line may learn that its time is up
 _IN_THIS_BATCH = -1  # the offset of a head that is only proposed yet
 _RETRY_SECONDS = 0.2  # between attempts to take a partition over while the broker does not answer
 
@@ -42,7 +43,9 @@ class State(Enum):
 class PartitionWriter:
     """Commits the proposals of one partition, one transaction at a time. Every method runs in the dispatcher's thread."""
 
-    def __init__(self, *, topic: str, partition: int, view: View, ownership: Ownership, pool: Executor, wake: Callable[[], None]) -> None:
+    def __init__(
+        self, *, topic: str, partition: int, view: View, ownership: Ownership, hold: Hold, pool: Executor, wake: Callable[[], None]
+    ) -> None:
         self.queue: deque[Item] = deque()
         self.state = State.IDLE
         self.transactions = 0
@@ -50,6 +53,7 @@ class PartitionWriter:
         self._partition = partition
         self._view = view
         self._ownership = ownership
+        self._hold = hold
         self._pool = pool
         self._wake = wake
         self._producer: TransactionalProducer | None = None
@@ -61,6 +65,7 @@ class PartitionWriter:
         self._last_offset = -1
         self._step_ends = 0.0
         self._not_before = 0.0
+        self._look_again = 0.0
         self._trouble = "the partition could not be taken over"
 
     @property
@@ -93,9 +98,11 @@ class PartitionWriter:
         for item in self._batch:
             if now > item.deadline and not item.answered:
                 item.expire(f"the log did not confirm it in time ({self._trouble})")
-        if self.state in (State.IDLE, State.ACQUIRING):
-            for item in [item for item in self.queue if now > item.deadline]:
-                item.expire(f"the log could not be reached in time ({self._trouble})")
+        if now > self._look_again:
+            self._look_again = now + _EXPIRE_SECONDS
+            for item in self.queue:
+                if now > item.deadline:
+                    item.expire(f"the log could not be reached in time ({self._trouble})")
             self.queue = deque(item for item in self.queue if not item.answered)
 
     def abandon(self, error: CheckpointError) -> None:
@@ -242,7 +249,7 @@ class PartitionWriter:
             self._pool.submit(discard, producer)
         self._sends, self._commit = [], None
         self.state = State.IDLE
-        self._not_before = now + hold()
+        self._not_before = self._hold.after_loss(now)
 
     # -- validation -----------------------------------------------------------------------------------------------
 
@@ -282,7 +289,11 @@ class PartitionWriter:
             item.answer(verdict)
         elif verdict is Verdict.COMPARE:
             assert head is not None
-            self._pool.submit(self._compare, item, proposal, head)
+            there = self._view.seen_at(proposal.checkpoint_id, proposal.revision)
+            if there is not None and there != proposal.event_id != head.event_id:
+                item.answer(rejection(head, proposal))  # a loser by a few revisions: the usual one, and nothing needs to be looked up
+            else:
+                self._pool.submit(self._compare, item, proposal, head)
         elif self._view.seen(proposal.event_id) is not None:
             item.answer(retry.reused(proposal))  # of another checkpoint, or of an earlier revision
         else:

@@ -41,6 +41,7 @@ class View:
         self._applied: dict[int, int] = {}
         self._pending = Pending()
         self._recent: OrderedDict[str, tuple[int, int, int]] = OrderedDict()  # event id -> partition, offset, recorded_at
+        self._recent_ids: OrderedDict[tuple[str, int], str] = OrderedDict()  # the same events, by revision
         self._blocked: dict[str, str] = {}
         self._generation = 0  # counts ingests, so that a head read from the projection is not cached after a newer one came
         self._heads = LeastRecentlyUsed[Head](entries=_HEADS, weight=_HEADS)
@@ -116,6 +117,7 @@ class View:
             self._pending.add(found, positions)
             for row in found.rows:
                 self._recent[row.event_id] = (row.partition, row.offset, row.recorded_at)
+                self._recent_ids[row.checkpoint_id, row.revision] = row.event_id
             for checkpoint_id, head in found.heads.items():
                 self._heads.put(checkpoint_id, head)
             for quarantined in found.quarantined:
@@ -123,6 +125,7 @@ class View:
                     self._blocked.setdefault(quarantined.checkpoint_id, quarantined.reason)
             while len(self._recent) > _RECENT_EVENTS:
                 self._recent.popitem(last=False)
+                self._recent_ids.popitem(last=False)
             self._positions.update(positions)
             self._changed.notify_all()
         for listener in self._listeners:
@@ -139,11 +142,17 @@ class View:
         return self._positions[partition]
 
     def await_position(self, wanted: Mapping[int, int], timeout: float) -> None:
-        """Waits until everything before a cut has been seen. Raises `Unavailable` after `timeout` seconds."""
+        """Waits until everything before a cut has been seen. Raises `Unavailable` after `timeout` seconds without any progress.
+
+        Without progress, not altogether: an empty projection may have a million events to read first.
+        """
         deadline = time.monotonic() + timeout
+        reached: dict[int, int] = {}
         with self._changed:
             while any(self._positions.get(number, 0) < offset for number, offset in wanted.items()):
                 self.require()
+                if reached != (reached := {number: self._positions.get(number, 0) for number in wanted}):
+                    deadline = time.monotonic() + timeout
                 left = deadline - time.monotonic()
                 if left <= 0 or not self._changed.wait(left):
                     raise Unavailable("kafka", f"the log was read up to {Position.of(self._positions)} only, within {timeout:.0f} s")
@@ -163,6 +172,10 @@ class View:
     def seen(self, event_id: str) -> tuple[int, int, int] | None:
         """Partition, offset and time of an event that was seen lately."""
         return self._recent.get(event_id)
+
+    def seen_at(self, checkpoint_id: str, revision: int) -> str | None:
+        """The event id of a revision that was seen lately."""
+        return self._recent_ids.get((checkpoint_id, revision))
 
     def blocked(self, checkpoint_id: str) -> str | None:
         """Why a checkpoint is read-only; None when it is not."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from eventlog.errors import CheckpointError, StoreClosed
-from eventlog.kafka.ownership import Ownership
+from eventlog.kafka.ownership import Hold, Ownership
 from eventlog.kafka.partition import PartitionWriter
 from eventlog.kafka.topic import partition_of
 from eventlog.kafka.view import View
@@ -38,8 +38,9 @@ class Writer:
         self._closing = False
         self._arrived: list[Call] = []
         self._failure: CheckpointError | None = None
+        hold = Hold()
         self.writers = [
-            PartitionWriter(topic=topic, partition=number, view=view, ownership=ownership, pool=self._pool, wake=self._wake)
+            PartitionWriter(topic=topic, partition=number, view=view, ownership=ownership, hold=hold, pool=self._pool, wake=self._wake)
             for number in range(partitions)
         ]
         self._thread = threading.Thread(target=self._run, name=f"eventlog-writer-{topic}", daemon=True)

@@ -95,6 +95,9 @@ class ScriptedView:
     def seen(self, event_id: str) -> tuple[int, int, int] | None:
         return self.events.get(event_id)
 
+    def seen_at(self, checkpoint_id: str, revision: int) -> str | None:  # noqa: ARG002
+        return None
+
     def blocked(self, checkpoint_id: str) -> str | None:  # noqa: ARG002
         return None
 
@@ -118,6 +121,7 @@ class Bench:
             partition=0,
             view=self.view,  # type: ignore[arg-type]
             ownership=SimpleNamespace(take=self._take),  # type: ignore[arg-type]
+            hold=ownership.Hold(),
             pool=AtOnce(),  # type: ignore[arg-type]
             wake=lambda: None,
         )
@@ -286,9 +290,16 @@ def test_after_losing_a_partition_it_is_not_taken_back_at_once(bench: Bench) -> 
 
 
 def test_holds_are_random_and_within_bounds() -> None:
-    holds = {ownership.hold() for _ in range(100)}
+    holds = {ownership.Hold().after_loss(100.0) - 100.0 for _ in range(100)}
     assert len(holds) > 90
     assert all(ownership.HOLD_SECONDS[0] <= each <= ownership.HOLD_SECONDS[1] for each in holds)
+
+
+def test_all_partitions_of_a_process_are_held_together() -> None:
+    hold = ownership.Hold()
+    until = hold.after_loss(100.0)
+    assert hold.after_loss(until - 0.01) == until, "a second partition would keep callers waiting once more"
+    assert hold.after_loss(until) > until + ownership.HOLD_SECONDS[0] * 0.99
 
 
 def test_nobody_is_refused_for_the_sake_of_an_event_that_is_not_in_the_log_yet(bench: Bench) -> None:
