@@ -26,6 +26,10 @@ class Hold:
     def __init__(self) -> None:
         self._until = 0.0
 
+    def until(self, now: float) -> float | None:
+        """The end of the hold that is on at `now`; None: there is none."""
+        return self._until if now < self._until else None
+
     def after_loss(self, now: float) -> float:
         """Until when to wait after a partition was lost at `now`; further losses meanwhile do not prolong it."""
         if now >= self._until:

@@ -49,6 +49,7 @@ class PartitionWriter:
         self.queue: deque[Item] = deque()
         self.state = State.IDLE
         self.transactions = 0
+        self.lost = False  # this process had the partition, and is to take it back as soon as it writes anything
         self._topic = topic
         self._partition = partition
         self._view = view
@@ -86,12 +87,21 @@ class PartitionWriter:
             return self._seen(now)
         if self.state is State.ACQUIRING:
             return self._taken(now)
-        if self.has_work and now >= self._not_before:
+        if (self.has_work or self.lost) and now >= self._not_before:
+            self.lost = False
             self.state = State.ACQUIRING
             self._taking = self._pool.submit(self._ownership.take, self._partition)
             self._taking.add_done_callback(lambda _: self._wake())
             return True
         return False
+
+    def step_back(self, until: float) -> None:
+        """Gives the partition up with the one that was just lost, unless something is in flight. Otherwise two processes that have lost
+        one to the other each keep one of two, and the callers of both wait (0.2 of the commits of one process, measured)."""
+        if self.state is State.READY and self._producer is not None:
+            self._pool.submit(discard, self._producer)
+            self._producer = None
+            self.state, self.lost, self._not_before = State.IDLE, True, until
 
     def expire(self, now: float) -> None:
         """Answers whoever has waited long enough. An item that was sent stays in the batch: it may still turn out committed."""
@@ -250,6 +260,7 @@ class PartitionWriter:
         self._sends, self._commit = [], None
         self.state = State.IDLE
         self._not_before = self._hold.after_loss(now)
+        self.lost = True
 
     # -- validation -----------------------------------------------------------------------------------------------
 

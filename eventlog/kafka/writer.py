@@ -38,9 +38,11 @@ class Writer:
         self._closing = False
         self._arrived: list[Call] = []
         self._failure: CheckpointError | None = None
-        hold = Hold()
+        self._hold = Hold()
         self.writers = [
-            PartitionWriter(topic=topic, partition=number, view=view, ownership=ownership, hold=hold, pool=self._pool, wake=self._wake)
+            PartitionWriter(
+                topic=topic, partition=number, view=view, ownership=ownership, hold=self._hold, pool=self._pool, wake=self._wake
+            )
             for number in range(partitions)
         ]
         self._thread = threading.Thread(target=self._run, name=f"eventlog-writer-{topic}", daemon=True)
@@ -140,7 +142,11 @@ class Writer:
                 except CheckpointError as error:
                     self._end(error)
                     return
-                while sum(writer.advance(now) for writer in self.writers if writer.has_work or writer.busy):
+                until = self._hold.until(now)
+                if until is not None:
+                    for writer in self.writers:
+                        writer.step_back(until)
+                while sum(writer.advance(now) for writer in self._active()):
                     now = time.monotonic()  # every writer takes its step, so that their transactions overlap
                 for writer in self.writers:
                     writer.expire(now)
@@ -154,6 +160,12 @@ class Writer:
         except Exception as error:
             self._end(StoreClosed(f"the writer has stopped: {error!r}"))
             raise
+
+    def _active(self) -> list[PartitionWriter]:
+        """Who has a step to take. A process that writes takes back all that it lost: its callers use several partitions, and would
+        otherwise all end up waiting for one that is not owned (two processes: 0.2 of the commits of one)."""
+        writes = any(writer.has_work for writer in self.writers)
+        return [writer for writer in self.writers if writer.has_work or writer.busy or (writes and writer.lost)]
 
     def _wait(self) -> None:
         with self._wanted:

@@ -144,6 +144,9 @@ class Bench:
         self.writer.queue.extend(call.items)
         return proposals, told
 
+    def state(self) -> State:
+        return self.writer.state
+
     def run(self, *, seconds: float = 0.0) -> None:
         self.now += seconds
         while self.writer.advance(self.now):
@@ -300,6 +303,25 @@ def test_all_partitions_of_a_process_are_held_together() -> None:
     until = hold.after_loss(100.0)
     assert hold.after_loss(until - 0.01) == until, "a second partition would keep callers waiting once more"
     assert hold.after_loss(until) > until + ownership.HOLD_SECONDS[0] * 0.99
+
+
+def test_a_partition_is_given_up_with_the_one_that_was_lost_but_not_in_the_middle_of_a_transaction(bench: Bench) -> None:
+    (proposal,), told = bench.propose()
+    bench.run()
+    first = bench.producer
+    bench.writer.step_back(bench.now + 0.5)
+    assert bench.state() is State.SENT
+    first.sends[0].acknowledge()
+    first.commit.answered = True
+    bench.view.show(proposal, 0)
+    bench.run()
+    assert isinstance(told[0], Receipt)
+    bench.writer.step_back(bench.now + 0.5)
+    assert bench.discarded == [first]
+    bench.run(seconds=0.4)
+    assert bench.state() is State.IDLE
+    bench.run(seconds=0.2)
+    assert bench.state() is State.READY
 
 
 def test_nobody_is_refused_for_the_sake_of_an_event_that_is_not_in_the_log_yet(bench: Bench) -> None:
