@@ -54,9 +54,11 @@ def by_the_table(head: Head | None, proposal: Proposal) -> Any:
             return Conflict
     if proposal.tenant != head.tenant:
         return NotFound
-    if proposal.revision <= head.revision:
+    if proposal.revision < head.revision:
         return Verdict.COMPARE  # the log knows the event of that revision
     deleted = head.type == "DELETED"
+    if proposal.revision == head.revision:  # the head is the event of that revision: a retry, or a loser
+        return Verdict.COMPARE if proposal.event_id == head.event_id else Deleted if deleted else Conflict
     exact = proposal.expected == head.revision and proposal.revision == head.revision + 1
     if proposal.event_id == head.event_id:
         return {EventIdReused, Verdict.COMPARE}
