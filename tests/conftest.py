@@ -27,10 +27,10 @@ from typing import Any
 import pytest
 
 # kafka-python reads its schemas by two functions that Python 3.11 and 3.12 call deprecated (3.13 took that back).
-# It also leaves the socket of a refused connection to the garbage collector; such a one has a local port but no local address.
+# It also leaves the socket of a refused or reset connection to the garbage collector; such a one has no remote address.
 KAFKA_PYTHON_WARNINGS = (
     r"ignore:(read|open)_text is deprecated:DeprecationWarning",
-    r"ignore:unclosed <socket.*laddr=\('0\.0\.0\.0', \d+\)>:ResourceWarning",
+    r"ignore:unclosed <socket.*laddr=\('(0\.0\.0\.0|127\.0\.0\.1)', \d+\)>:ResourceWarning",
 )
 
 with warnings.catch_warnings():
