@@ -140,7 +140,7 @@ def test_an_inserted_piece_is_refused_or_changes_the_hash(place: int, piece: byt
 
 def test_a_body_that_is_half_erased_is_corrupted() -> None:
     """An erased event has neither salt nor payload; one that lost its salt alone is damaged, and was not erased by anybody."""
-    # FOUND: an empty salt switches the check of the digest off, whatever the payload.
+    # Once: an empty salt switches the check of the digest off, whatever the payload.
     data = sample()
     forged = data[: -(17 + 8)] + b"\x00" + data[-8:]
     with pytest.raises(Corrupted):

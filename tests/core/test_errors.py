@@ -52,7 +52,7 @@ def test_each_has_a_kind_a_retry_rule_a_hint_and_a_message(error: CheckpointErro
 
 @pytest.mark.parametrize("error", SAMPLES, ids=lambda error: type(error).__name__)
 def test_each_survives_pickling_and_copying(error: CheckpointError) -> None:
-    # FOUND: keyword-only arguments: pickle.loads raises TypeError, which breaks a whole ProcessPoolExecutor.
+    # Once: keyword-only arguments: pickle.loads raises TypeError, which breaks a whole ProcessPoolExecutor.
     for again in (pickle.loads(pickle.dumps(error)), copy.copy(error)):
         assert type(again) is type(error)
         assert (str(again), vars(again), again.hint) == (str(error), vars(error), error.hint)

@@ -55,7 +55,7 @@ def test_what_is_no_uuid_is_refused_by_its_field(kind: Any, wrong: Any) -> None:
 
 @pytest.mark.parametrize("wrong", ["0x" + "1" * 30, "+" + "1" * 31, "1_" * 15 + "11", " " + "1" * 31, "１" * 32], ids=ascii)
 def test_what_int_would_read_but_no_uuid_is_refused(wrong: str) -> None:
-    # FOUND: uuid.UUID gives the digits to int(), which takes signs, blanks, underscores, 0x and other scripts' digits.
+    # Once: uuid.UUID gives the digits to int(), which takes signs, blanks, underscores, 0x and other scripts' digits.
     with pytest.raises(InvalidRequest):
         CheckpointId(wrong)
 

@@ -134,6 +134,6 @@ except InvalidPayload as error:
 
 
 def test_small_in_memory_but_vast_as_json_is_refused_in_time() -> None:
-    # FOUND: shared parts double with each level; what is too wide for the quick look goes to _refuse, which walks all 2^40 of them.
+    # Once: shared parts double with each level; what is too wide for the quick look goes to _refuse, which walks all 2^40 of them.
     child = subprocess.run([sys.executable, "-c", VAST, str(REPOSITORY)], capture_output=True, text=True, timeout=30, check=True)
     assert child.stdout.startswith("payload at $")

@@ -69,6 +69,6 @@ def test_what_is_no_position_is_refused(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["٠:١٧", "०:१", "１７"], ids=ascii)
 def test_other_scripts_digits_are_refused(text: str) -> None:
-    # FOUND: `\\d` takes every script's digits
+    # Once: `\\d` takes every script's digits
     with pytest.raises(InvalidRequest):
         Position.parse(text)

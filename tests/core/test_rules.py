@@ -186,7 +186,7 @@ UNJUDGED = [
 
 @pytest.mark.parametrize("record", [each[1] for each in UNJUDGED], ids=[each[0] for each in UNJUDGED])
 def test_a_foreign_successor_that_decide_would_refuse_is_a_fault(record: EventHeader) -> None:
-    # FOUND: judge() holds a record against less than decide() does: kind, schema version, usage and type are not looked at.
+    # Once: judge() holds a record against less than decide() does: kind, schema version, usage and type are not looked at.
     assert judge(AT_5, record, compacted=False).fault is not None
 
 
@@ -198,5 +198,5 @@ def test_what_compaction_removed_is_a_gap() -> None:
 
 
 def test_compaction_does_not_revive_a_deleted_checkpoint() -> None:
-    # FOUND: behind a DELETED head any jump is taken for a gap where compaction may have been.
+    # Once: behind a DELETED head any jump is taken for a gap where compaction may have been.
     assert judge(DELETED_AT_5, header(9, b"x" * 32), compacted=True).fault is not None

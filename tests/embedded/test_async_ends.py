@@ -33,7 +33,7 @@ print("the loop has ended")
 
 
 def test_a_cancelled_subscription_lets_the_loop_end(directory: Path) -> None:
-    # FOUND: the thread that waits for news waits on, and asyncio.run waits for the thread for ever (unless somebody closes the store).
+    # Once: the thread that waits for news waits on, and asyncio.run waits for the thread for ever (unless somebody closes the store).
     child = subprocess.run(
         [sys.executable, "-c", PROGRAM, str(REPOSITORY), str(directory)], capture_output=True, text=True, timeout=20, check=True
     )

@@ -55,7 +55,7 @@ def test_reads_go_on_meanwhile(store: CheckpointStore, directory: Path) -> None:
 
 
 def test_the_callers_time_limit_holds(store: CheckpointStore, held: Callable[[], None]) -> None:
-    # FOUND: `timeout` is ignored; the call takes 30 s.
+    # Once: `timeout` is ignored; the call takes 30 s.
     begun = time.monotonic()
     first = initial()
     releasing = threading.Timer(8, held)
@@ -86,7 +86,7 @@ def test_the_loop_goes_on_while_another_process_holds_the_log(store: CheckpointS
 
 
 def test_a_loop_that_was_given_up_does_not_block_the_next(store: CheckpointStore, held: Callable[[], None]) -> None:
-    # FOUND: asyncio.run cancels the flush's task at its end; its callback then raises CancelledError, and every later call waits for ever.
+    # Once: asyncio.run cancels the flush's task at its end; its callback then raises CancelledError, and every later call waits for ever.
     aio = AsyncCheckpointStore(store)
 
     async def give_up() -> None:

@@ -73,7 +73,7 @@ def test_a_store_that_could_not_be_opened_leaves_nothing(directory: Path) -> Non
 
 @pytest.mark.parametrize("obstacle", ["snapshot.duckdb"])
 def test_a_snapshot_that_cannot_be_written_does_not_keep_the_log_open(directory: Path, obstacle: str) -> None:
-    # FOUND: when the projection's close raises, the log is never closed.
+    # Once: when the projection's close raises, the log is never closed.
     store = open_store(directory)
     stream(store, 1)
     store.list()
@@ -154,7 +154,7 @@ for _ in range(15):
 
 
 def test_readers_under_way_end_with_store_closed(directory: Path) -> None:
-    # FOUND: connections are closed under their readers: StorageError, or a crash of the process, or one left open.
+    # Once: connections are closed under their readers: StorageError, or a crash of the process, or one left open.
     with open_store(directory) as store:
         last = stream(store, 300)[-1]
     arguments = [sys.executable, "-X", "faulthandler", "-c", READERS, str(REPOSITORY), str(directory), last.id]

@@ -74,7 +74,7 @@ def test_an_undamaged_one_reads_right(written: tuple[Path, list[list[Checkpoint]
 
 @pytest.mark.parametrize("kept", [0.0, 0.01, 0.1, 0.5, 0.9, 0.99], ids=str)
 def test_a_truncated_file_is_refused(written: tuple[Path, list[list[Checkpoint]]], tmp_path: Path, kept: float) -> None:
-    # FOUND: read() gives a bare AttributeError where a cut page yields NULL for checkpoint_id (0.99).
+    # Once: read() gives a bare AttributeError where a cut page yields NULL for checkpoint_id (0.99).
     path = copied(written[0], tmp_path / "copy")
     data = path.read_bytes()
     path.write_bytes(data[: int(len(data) * kept)])
@@ -134,7 +134,7 @@ def test_a_damaged_payload_is_corrupted(written: tuple[Path, list[list[Checkpoin
 def test_a_damaged_header_of_a_head_is_corrupted(
     written: tuple[Path, list[list[Checkpoint]]], tmp_path: Path, change: dict[bytes, bytes]
 ) -> None:
-    # FOUND: nothing holds a head's header against anything: a flipped bit in kind, tenant, phase, labels or usage is returned as data.
+    # Once: nothing holds a head's header against anything: a flipped bit in kind, tenant, phase, labels or usage is returned as data.
     copied(written[0], tmp_path / "copy")
     damaged = written[1][0][-1]
     with_event(tmp_path / "copy", damaged, change)
@@ -155,7 +155,7 @@ def test_a_damaged_header_in_the_past_is_quarantined_and_the_rest_is_listed(
 
 def test_events_under_the_wrong_checkpoint_are_corrupted(written: tuple[Path, list[list[Checkpoint]]], tmp_path: Path) -> None:
     """Two rows exchanged: each event is whole, but not the one that was asked for."""
-    # FOUND: what a row's event says about itself is not compared with the row.
+    # Once: what a row's event says about itself is not compared with the row.
     copied(written[0], tmp_path / "copy")
     one, two = written[1][0][-1], written[1][1][-1]
     connection = sqlite3.connect(tmp_path / "copy" / "log.sqlite3", isolation_level=None)

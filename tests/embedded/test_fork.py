@@ -63,7 +63,7 @@ print("parent", "committed", flush=True)
 @pytest.mark.parametrize("listed", ["listed", "not listed"])
 @pytest.mark.parametrize("closing", ["close", "leave"])
 def test_a_child_is_refused_and_may_open_its_own(store: CheckpointStore, directory: Path, listed: str, closing: str) -> None:
-    # FOUND: once the parent has listed, close() in the child runs DuckDB without its threads and crashes; list() is a StorageError.
+    # Once: once the parent has listed, close() in the child runs DuckDB without its threads and crashes; list() is a StorageError.
     first = stream(store, 1)[0]
     store.close()
     arguments = [sys.executable, "-c", PROGRAM, str(REPOSITORY), str(directory), first.id, listed, closing]

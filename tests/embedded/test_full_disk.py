@@ -77,7 +77,7 @@ def test_a_commit_that_finds_no_room_is_not_there_and_works_once_there_is(small_
 
 
 def test_every_call_fails_with_an_error_of_the_stores_own(small_disk: Path) -> None:
-    # FOUND: list() is a bare OSError from the projection's lock file.
+    # Once: list() is a bare OSError from the projection's lock file.
     create_store(small_disk / "store")
     store = open_store(small_disk / "store")
     first = initial()

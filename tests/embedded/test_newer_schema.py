@@ -66,7 +66,7 @@ def test_other_checkpoints_go_on(store: CheckpointStore, newer: Checkpoint) -> N
 
 
 def test_in_one_call_it_is_an_outcome_and_the_others_are_written(store: CheckpointStore, newer: Checkpoint) -> None:
-    # FOUND: what _decide raises for one proposal reaches every caller of the group, and nothing of the group is written.
+    # Once: what _decide raises for one proposal reaches every caller of the group, and nothing of the group is written.
     good = [initial(), initial()]
     outcomes = store.compare_and_swap_many([(good[0], None), (newer.next({}), 1), (good[1], None)])
     assert [type(each) for each in outcomes] == [Receipt, SchemaMismatch, Receipt]
@@ -74,7 +74,7 @@ def test_in_one_call_it_is_an_outcome_and_the_others_are_written(store: Checkpoi
 
 
 def test_a_truncated_head_is_an_outcome_too(store: CheckpointStore, directory: Path) -> None:
-    # FOUND: as above
+    # Once: as above
     last = stream(store, 2)[-1]
     add_foreign_event(directory, last, b"\xc3")
     good = initial()
@@ -90,7 +90,7 @@ def test_it_stays_refused_after_reopening(store: CheckpointStore, newer: Checkpo
 
 
 def test_the_good_revisions_before_it_stay_readable(store: CheckpointStore, newer: Checkpoint) -> None:
-    # FOUND: every read of a checkpoint decodes its latest event first (to see the tenant), so one unreadable event hides all before.
+    # Once: every read of a checkpoint decodes its latest event first (to see the tenant), so one unreadable event hides all before.
     assert store.load(newer.id, revision=1) == newer
     history = store.history(newer.id)
     assert [next(history), next(history)]

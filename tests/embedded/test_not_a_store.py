@@ -132,7 +132,7 @@ def test_what_a_killed_init_left_behind_is_no_obstacle(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("round_", range(10))
 def test_of_concurrent_makers_one_wins_and_the_store_is_whole(tmp_path: Path, round_: int) -> None:
-    # FOUND: threads of one process share the draft's name, which has the process id alone: one removes or links what another is writing.
+    # Once: threads of one process share the draft's name, which has the process id alone: one removes or links what another is writing.
     directory = tmp_path / f"store-{round_}"
 
     def make(_: int) -> str:

@@ -101,7 +101,7 @@ def test_a_malformed_field_is_refused_where_a_checkpoint_is_made(field: str, val
 
 @pytest.mark.parametrize(("field", "value"), WRONG, ids=identified)
 def test_a_malformed_field_is_refused_where_a_checkpoint_is_committed(store: CheckpointStore, field: str, value: Any) -> None:
-    # FOUND: unhashable kinds and tenants are a bare TypeError, a wrong updated_at a bare AttributeError.
+    # Once: unhashable kinds and tenants are a bare TypeError, a wrong updated_at a bare AttributeError.
     forged = initial().model_copy(update={field: value})
     with nothing_written(store), pytest.raises(InvalidRequest) as caught:
         store.compare_and_swap(forged, None)
@@ -112,7 +112,7 @@ def test_a_malformed_field_is_refused_where_a_checkpoint_is_committed(store: Che
 
 @pytest.mark.parametrize("field", ["labels", "usage"])
 def test_none_for_a_mapping_is_refused(store: CheckpointStore, field: str) -> None:
-    # FOUND: check_fields() skips what is falsy, and fastavro raises a bare error
+    # Once: check_fields() skips what is falsy, and fastavro raises a bare error
     with nothing_written(store), pytest.raises(InvalidRequest, match=field):
         store.compare_and_swap(initial().model_copy(update={field: None}), None)
 
@@ -121,7 +121,7 @@ def test_none_for_a_mapping_is_refused(store: CheckpointStore, field: str) -> No
     ("field", "value"), [("labels", 5), ("labels", ["ab"]), ("usage", 5), ("usage", [1]), ("updated_at", "now")], ids=str
 )
 def test_a_malformed_argument_of_next_is_refused(store: CheckpointStore, field: str, value: Any) -> None:
-    # FOUND: dict(5) is a bare TypeError, and dict(["ab"]) quietly becomes {"a": "b"}
+    # Once: dict(5) is a bare TypeError, and dict(["ab"]) quietly becomes {"a": "b"}
     first = stream(store, 1)[0]
     with nothing_written(store), pytest.raises(InvalidRequest):
         store.compare_and_swap(first.next({}, **{field: value}), 0)

@@ -172,7 +172,7 @@ def test_what_is_json_comes_back_exactly(store: CheckpointStore, payload: Any) -
 
 @pytest.mark.parametrize("phase", ["two\nlines", "x" * 300, ""], ids=ascii)
 def test_a_payload_whose_phase_is_no_phase_is_still_a_payload(store: CheckpointStore, phase: str) -> None:
-    # FOUND: a phase that is too long is left out, one with a line break makes the whole payload be refused as an invalid `phase`.
+    # Once: a phase that is too long is left out, one with a line break makes the whole payload be refused as an invalid `phase`.
     first = initial({"phase": phase})
     store.compare_and_swap(first, None)
     assert store.load(first.id).phase is None

@@ -67,7 +67,7 @@ def test_a_stale_delete_conflicts(store: CheckpointStore) -> None:
 
 
 def test_a_retried_delete_gets_its_first_receipt(store: CheckpointStore) -> None:
-    # FOUND: each attempt takes its own time as updated_at, so that a retry a millisecond later is EventIdReused.
+    # Once: each attempt takes its own time as updated_at, so that a retry a millisecond later is EventIdReused.
     first = stream(store, 1)[0]
     event_id = EventId.new()
     receipt = store.delete(first.id, 0, event_id=event_id)
@@ -98,7 +98,7 @@ def test_an_imported_one_can_be_deleted(store: CheckpointStore) -> None:
 
 @pytest.mark.parametrize("expected", [None, "0", 0.0, True, -1, 2**63 - 1, 2**63], ids=repr)
 def test_a_malformed_revision_is_refused(store: CheckpointStore, expected: Any) -> None:
-    # FOUND: None and "0" raise a bare TypeError
+    # Once: None and "0" raise a bare TypeError
     first = stream(store, 1)[0]
     with nothing_written(store), pytest.raises(InvalidRequest):
         store.delete(first.id, expected)

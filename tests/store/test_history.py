@@ -79,7 +79,7 @@ def test_an_absent_one_is_not_found_at_once(store: CheckpointStore) -> None:
     "arguments", [{"after": "0"}, {"after": None}, {"limit": -1}, {"limit": "2"}, {"limit": True}, {"after": 1.5}], ids=str
 )
 def test_a_malformed_question_is_refused(store: CheckpointStore, arguments: dict[str, Any]) -> None:
-    # FOUND: `after` and `limit` are not checked: text for `after` silently gives nothing, a text limit is a bare TypeError.
+    # Once: `after` and `limit` are not checked: text for `after` silently gives nothing, a text limit is a bare TypeError.
     written = stream(store, 2)
     with pytest.raises(InvalidRequest):
         list(store.history(written[0].id, **arguments))

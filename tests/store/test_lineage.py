@@ -48,7 +48,7 @@ def test_a_deletion_carries_usage_on(store: CheckpointStore) -> None:
 
 
 def test_usage_changed_in_the_callers_dict_does_not_change_what_was_committed(store: CheckpointStore) -> None:
-    # FOUND: the head in memory holds the caller's own dict, so that changing it makes the store forget what was spent.
+    # Once: the head in memory holds the caller's own dict, so that changing it makes the store forget what was spent.
     first = initial(usage=USAGE)
     store.compare_and_swap(first, None)
     first.usage["input_tokens"] = 0
@@ -57,7 +57,7 @@ def test_usage_changed_in_the_callers_dict_does_not_change_what_was_committed(st
 
 
 def test_usage_raised_in_the_callers_dict_does_not_refuse_others(store: CheckpointStore) -> None:
-    # FOUND: as above, the other way round: `following.usage[...] += 1` after next() raises what the store believes to be spent.
+    # Once: as above, the other way round: `following.usage[...] += 1` after next() raises what the store believes to be spent.
     first = initial(usage=USAGE)
     store.compare_and_swap(first, None)
     lost = first.next({})

@@ -172,7 +172,7 @@ def test_an_exact_page_is_the_last(store: CheckpointStore) -> None:
 
 @pytest.mark.parametrize("limit", [1, 999, 1000])
 def test_every_allowed_limit_works(store: CheckpointStore, limit: int) -> None:
-    # FOUND: 1000 is refused: the catalog asks the projection for one more, which is over its limit.
+    # Once: 1000 is refused: the catalog asks the projection for one more, which is over its limit.
     kind = kind_of_its_own()
     stream(store, 1, kind=kind)
     assert len(store.list(kind=kind, limit=limit).items) == 1
@@ -215,7 +215,7 @@ def test_a_filter_that_cannot_be_is_refused(store: CheckpointStore, arguments: d
 
 @pytest.mark.parametrize("arguments", [{"older_than": 5}, {"newer_than": "now"}, {"at": "now"}], ids=str)
 def test_what_is_no_time_is_refused(store: CheckpointStore, arguments: dict[str, Any]) -> None:
-    # FOUND: AttributeError: ... has no attribute 'tzinfo'
+    # Once: AttributeError: ... has no attribute 'tzinfo'
     with pytest.raises(InvalidRequest):
         store.list(**arguments)
 

@@ -157,7 +157,7 @@ def test_a_malformed_question_is_refused(store: CheckpointStore, arguments: dict
 
 @pytest.mark.parametrize("at", ["yesterday", 17, (0, 1)], ids=str)
 def test_a_past_that_is_neither_position_nor_time_is_refused(store: CheckpointStore, at: Any) -> None:
-    # FOUND: AttributeError: 'str' object has no attribute 'tzinfo'
+    # Once: AttributeError: 'str' object has no attribute 'tzinfo'
     first = stream(store, 1)[0]
     with pytest.raises(InvalidRequest):
         store.load(first.id, at=at)

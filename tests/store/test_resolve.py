@@ -53,7 +53,7 @@ def test_a_deletion_is_found(store: CheckpointStore) -> None:
 
 
 def test_an_event_before_an_import_is_none(store: CheckpointStore) -> None:
-    # FOUND: the embedded log, which loses nothing, answers OutcomeUnknown: "was removed from the log".
+    # Once: the embedded log, which loses nothing, answers OutcomeUnknown: "was removed from the log".
     moved = numbered(initial(), 5)
     store.import_revision(moved)
     assert store.resolve(numbered(moved, 3)) is None

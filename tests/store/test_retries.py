@@ -121,14 +121,14 @@ def test_the_heads_event_id_further_on_is_refused(store: CheckpointStore) -> Non
 
 
 def test_an_event_id_of_an_earlier_revision_is_refused(store: CheckpointStore) -> None:
-    # FOUND: decide() looks at the head's event id only; an older one is taken again, and resolve(event_id) then answers for the other.
+    # Once: decide() looks at the head's event id only; an older one is taken again, and resolve(event_id) then answers for the other.
     written = stream(store, 3)
     with nothing_written(store), pytest.raises(EventIdReused):
         store.compare_and_swap(written[-1].next({"step": 3}, event_id=written[0].event_id), 2)
 
 
 def test_an_event_id_of_another_checkpoint_is_refused(store: CheckpointStore) -> None:
-    # FOUND: nothing looks at other checkpoints, and resolve(event_id) then answers for the wrong one.
+    # Once: nothing looks at other checkpoints, and resolve(event_id) then answers for the wrong one.
     first = stream(store, 1)[0]
     with nothing_written(store), pytest.raises(EventIdReused):
         store.compare_and_swap(first.model_copy(update={"id": CheckpointId.new()}), None)

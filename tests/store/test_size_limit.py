@@ -59,6 +59,6 @@ def test_the_logs_own_limit_holds(store: CheckpointStore) -> None:
 
 @pytest.mark.parametrize("limit", [0, -1])
 def test_a_limit_that_cannot_be_is_refused(opening: Callable[..., CheckpointStore], limit: int) -> None:
-    # FOUND: 0 means the default, -1 refuses everything
+    # Once: 0 means the default, -1 refuses everything
     with pytest.raises(InvalidRequest):
         opening(max_event_bytes=limit)

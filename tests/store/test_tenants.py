@@ -69,7 +69,7 @@ def test_another_tenants_event_is_not_resolved(store: CheckpointStore, north: Ch
 
 
 def test_an_imported_id_of_another_tenant_is_not_revealed_by_resolve(store: CheckpointStore, north: CheckpointStore) -> None:
-    # FOUND: OutcomeUnknown, where an absent id gives None
+    # Once: OutcomeUnknown, where an absent id gives None
     theirs = numbered(initial(tenant="south"), 5)
     store.import_revision(theirs)
     assert north.resolve(numbered(theirs, 2)) is None
