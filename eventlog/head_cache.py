@@ -42,17 +42,6 @@ class LeastRecentlyUsed(Generic[Value]):
                 _, (_, gone) = self._held.popitem(last=False)
                 self._total -= gone
 
-    def discard(self, key: str) -> None:
-        with self._lock:
-            before = self._held.pop(key, None)
-            if before is not None:
-                self._total -= before[1]
-
-    def clear(self) -> None:
-        with self._lock:
-            self._held.clear()
-            self._total = 0
-
 
 class RecentHeads:
     """The heads of the checkpoints that were written last. Not safe by itself: only whoever commits for all uses it."""

@@ -166,8 +166,8 @@ def _row(record: Record, header: EventHeader, digest: bytes, keep_events: bool) 
     )
 
 
-def head_of_row(row: HeadRow) -> Head:
-    """The head that a projection keeps."""
+def head_of_row(row: HeadRow | RevisionRow) -> Head:
+    """The head that a projection keeps, or that a row on its way there will be."""
     return Head(
         row.checkpoint_id,
         row.event_id,
@@ -177,7 +177,7 @@ def head_of_row(row: HeadRow) -> Head:
         row.revision,
         row.kind,
         row.schema_version,
-        row.usage,
+        dict(row.usage),
         row.event_hash,
         row.partition,
         row.offset,

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from eventlog.errors import Corrupted
 from eventlog.log import Record
 from eventlog.projector import Interpreted
-from eventlog.rules import Head
 from projections.rows import Batch, GapRow, QuarantineRow, RevisionRow
 
 BATCH_ROWS = 2_000
@@ -90,22 +89,3 @@ def record_of(row: RevisionRow) -> Record:
     if row.event is None:
         raise Corrupted("projection", f"it does not hold the event of checkpoint {row.checkpoint_id} revision {row.revision}")
     return Record(row.partition, row.offset, row.recorded_at, None, row.event)
-
-
-def head_of(row: RevisionRow) -> Head:
-    """The head that a row is."""
-    return Head(
-        row.checkpoint_id,
-        row.event_id,
-        row.type,
-        row.tenant,
-        row.run_id,
-        row.revision,
-        row.kind,
-        row.schema_version,
-        dict(row.usage),
-        row.event_hash,
-        row.partition,
-        row.offset,
-        row.recorded_at,
-    )

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from eventlog.errors import CheckpointError, HistoryRemoved, StorageError, StoreClosed, Unavailable
 from eventlog.head_cache import LeastRecentlyUsed
-from eventlog.kafka.pending import Pending, head_of, record_of
+from eventlog.kafka.pending import Pending, record_of
 from eventlog.kafka.topic import partition_of
 from eventlog.log import LogIdentity, Record
 from eventlog.position import Position
@@ -208,7 +208,7 @@ class View:
             pending = {each: row for each in checkpoint_ids if (row := self._pending.newest(each)) is not None}
         rows = self._reading().heads([each for each in checkpoint_ids if each not in pending], events=False)
         heads = {checkpoint_id: head_of_row(row) for checkpoint_id, row in rows.items()}
-        heads.update({checkpoint_id: head_of(row) for checkpoint_id, row in pending.items()})
+        heads.update({checkpoint_id: head_of_row(row) for checkpoint_id, row in pending.items()})
         with self._changed:
             if generation == self._generation:  # otherwise a newer head may have come and gone meanwhile
                 for checkpoint_id, head in heads.items():
@@ -246,10 +246,6 @@ class View:
                 self._changed.notify_all()
                 self._changed.wait(1.0)
         return self._reading()
-
-    def current(self) -> Projection:
-        """See `flushed`; the log puts a barrier before it."""
-        return self.flushed()
 
     def rebuild(self, progress: Callable[[int], None] | None = None, *, accept_loss: bool = False) -> None:
         """Builds the projection anew from the topic beside the old one and puts it in its place; loads go on meanwhile.
