@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import orjson
 
-from benchmarks import rival_saver
 from benchmarks.bench import Bench
+from benchmarks.peers import PEERS
+from benchmarks.peers.peer import Peer, opened
 from benchmarks.row import Row, Sample, Side, Target
 from benchmarks.stores import ACTOR, KIND
 from eventlog import Checkpoint, CheckpointId, RunId, create_store, open_store
@@ -26,15 +26,13 @@ def run(bench: Bench) -> list[Row]:
     written = Side("JSON written", (Sample(sum(len(orjson.dumps(state)) for state in states) / _MEGABYTE),))
     with bench.folder() as folder:
         live, closed = _ours(folder / "store", states)
-    with bench.folder() as folder:
-        saver = Side(rival_saver.NAME, (Sample(_saver(folder, states)),) if rival_saver.MISSING is None else ())
     what = f"bytes on disk, {len(states)} steps growing 1 KB each"
     target = Target("at most", 0.2)
     at_rest = Side("log, checkpointed", (Sample(closed),))
     return [
         Row(f"{NAME}-live", f"{what}, while open", "MB", Side("log with its journal", (Sample(live),)), written, target),
         Row(f"{NAME}-closed", f"{what}, closed", "MB", at_rest, written, target),
-        Row(f"{NAME}-saver", f"{what}, closed", "MB", at_rest, saver, None, rival_saver.MISSING),
+        *(Row(f"{NAME}-{kind.KEY}", f"{what}, closed", "MB", at_rest, _peer(bench, kind, states), None, kind.missing()) for kind in PEERS),
     ]
 
 
@@ -50,11 +48,18 @@ def _ours(directory: Path, states: list[dict[str, Any]]) -> tuple[float, float]:
     return live, _megabytes(directory)
 
 
-def _saver(directory: Path, states: list[dict[str, Any]]) -> float:
-    with closing(rival_saver.Saver(directory)) as saver:
-        for state in states:
-            saver.put(state)
-    return _megabytes(directory)
+def _peer(bench: Bench, kind: type[Peer], states: list[dict[str, Any]]) -> Side:
+    """As it is while its server runs; a database that is a file, once it is closed."""
+    if kind.missing() is not None:
+        return Side(kind.NAME)
+    stream = str(CheckpointId.new())
+    with bench.folder() as folder:
+        with opened(kind, folder / "peer") as peer, peer.session() as session:
+            for revision, state in enumerate(states):
+                session.commit(stream, revision - 1 if revision else None, state)
+            running = peer.bytes_on_disk()
+        size = peer.bytes_on_disk() if kind.EMBEDDED else running
+    return Side(kind.NAME, (Sample(size / _MEGABYTE),))
 
 
 def _megabytes(directory: Path) -> float:

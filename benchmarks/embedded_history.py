@@ -1,14 +1,13 @@
-"""Embedded: every revision of a checkpoint, oldest first, against a list of the saver's, newest first; payloads decoded."""
+"""Embedded: every revision of a checkpoint, payloads decoded; oldest first, but for the savers, which list the newest first."""
 
 from __future__ import annotations
 
 from functools import partial
 
-from benchmarks import rival_saver
 from benchmarks.bench import Bench
-from benchmarks.embedded_load import Filled, filled, measured
+from benchmarks.embedded_load import Filled, compared, filled
 from benchmarks.payloads import SIZES
-from benchmarks.row import Row, Target
+from benchmarks.row import Row
 
 NAME = "embedded-history"
 TITLE = "Embedded history of 200 revisions"
@@ -22,13 +21,13 @@ def run(bench: Bench) -> list[Row]:
     revisions = bench.count(_REVISIONS, 10)
     for size in SIZES:
         bench.say(f"{size} KB")
-        with filled(bench, bench.payloads.of(size), revisions) as both:
-            others = None if both.saver is None else partial(both.saver.all, revisions)
-            ours, other = measured(bench, "history", partial(_history, both), others, bench.count(_READS[size], 2))
-        what = f"embedded history of {revisions}, {size} KB"
-        rows.append(Row(f"{NAME}-{size}kb", what, "histories/s", ours, other, Target("at least", 1.0), rival_saver.MISSING))
+        with filled(bench, bench.payloads.of(size), revisions) as stores:
+            others = {kind: partial(session.history, str(stores.identity)) for kind, session in stores.peers.items()}
+            what = f"embedded history of {revisions}, {size} KB"
+            calls = bench.count(_READS[size], 2)
+            rows += compared(bench, f"{NAME}-{size}kb", what, "histories/s", partial(_history, stores), others, calls)
     return rows
 
 
-def _history(both: Filled) -> int:
-    return len(list(both.store.history(both.identity)))
+def _history(stores: Filled) -> int:
+    return len(list(stores.store.history(stores.identity)))
