@@ -4,12 +4,14 @@ PYTHON ?= python3
 # pytest-xdist: twice the cores of a small machine, since most tests wait for a disk or a broker; they share one broker.
 WORKERS ?= 4
 PYTEST_ARGS ?=
+MINUTES ?= 20
+SEED ?=
 BIN := .venv/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 PINS := pyproject.toml constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench check format broker-up broker-down constraints clean
+.PHONY: help demo test chaos bench check format broker-up broker-down constraints clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -19,6 +21,9 @@ demo: .venv/installed-runtime ## what the store does, in a minute; needs Python 
 
 test: .venv/installed-dev ## every test; those on Kafka need Java 17 and Maven and start a broker themselves
 	@$(BIN)/python -m pytest -n $(WORKERS) $(PYTEST_ARGS)
+
+chaos: .venv/installed-dev ## disturb both logs at random for MINUTES=20, and hold every answer against them; SEED=s draws the same again
+	@$(BIN)/python -m tests.chaos --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
 bench: .venv/installed-bench ## the benchmarks, side by side; see benchmarks/
 	@$(BIN)/python -m benchmarks

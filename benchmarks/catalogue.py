@@ -15,6 +15,7 @@ from benchmarks import (
     kafka_catch_up,
     kafka_commit,
     kafka_memory,
+    kafka_trouble,
     projection_load,
 )
 from benchmarks.bench import Bench
@@ -41,6 +42,7 @@ BENCHMARKS: tuple[Benchmark, ...] = cast(
         kafka_commit,
         kafka_callers,
         kafka_catch_up,
+        kafka_trouble,
         projection_load,
         kafka_memory,
     ),
