@@ -13,12 +13,13 @@ from collections.abc import Iterable, Iterator
 
 from eventlog.testing.history import WRITES, Action, FinalLog, LogEntry, Operation, Outcome
 from eventlog.testing.sessions import Sessions
-from eventlog.testing.stream import DELETED, Stream, history_end, wanted
+from eventlog.testing.stream import DELETED, IMPORTED, Stream, history_end, wanted
 from eventlog.testing.tally import Tally
 from eventlog.testing.verdict import Rule, Verdict, Violation
 
 NEVER = frozenset({Outcome.CONFLICT, Outcome.NOT_FOUND, Outcome.DELETED, Outcome.ABSENT})  # not in the log, and never will be
 OPEN = frozenset({Outcome.UNKNOWN, Outcome.PENDING})
+TYPES = {Action.DELETE: DELETED, Action.IMPORT: IMPORTED}
 
 
 def check(operations: Iterable[Operation], log: FinalLog, *, limit: int = 100) -> Verdict:
@@ -110,7 +111,7 @@ class _Checker:
         place = self.place(operation, stream)
         if place is None:
             return operation.event_id not in self.places and stream.is_removed(revision)
-        return place == revision and (stream.entries[place].type == DELETED) == (operation.action is Action.DELETE)
+        return place == revision and TYPES.get(operation.action) == stream.special(place)
 
     # -- second time through: judgement ----------------------------------------------------------------------------
 
@@ -140,20 +141,21 @@ class _Checker:
                 yield Violation(rule, stream.checkpoint_id, revision, (), detail)
             for revision, entry in stream.entries.items():
                 if self.places[entry.event_id] == (stream, revision) and not stream.capable(revision):
-                    yield self.without_origin(stream, entry)
+                    yield from self.without_origin(stream, entry)
 
-    def without_origin(self, stream: Stream, entry: LogEntry) -> Violation:
+    def without_origin(self, stream: Stream, entry: LogEntry) -> Iterator[Violation]:
         """Of an event that no proposal can have put into the log."""
-        revision = entry.revision
+        revision, strays = entry.revision, tuple(stream.strays.get(entry.revision, ()))
         proposals = tuple(stream.proposals.get(revision, ()))
         refusal, error = stream.refusals.get(revision), stream.errors.get(revision)
         named = f"event {entry.event_id}"
         if refusal is not None:
             rule = Rule.FALSE_RESOLVE if refusal.action is Action.RESOLVE else Rule.CONFLICT_IN_LOG
-            return Violation(rule, stream.checkpoint_id, revision, (refusal, *proposals), named)
-        if error is not None:
-            return Violation(Rule.REFUSAL_IN_LOG, stream.checkpoint_id, revision, (error,), named)
-        return Violation(Rule.NOBODY_PROPOSED, stream.checkpoint_id, revision, tuple(stream.strays.get(revision, ())), named)
+            yield Violation(rule, stream.checkpoint_id, revision, (refusal, *proposals), named)
+        elif error is not None:
+            yield Violation(Rule.REFUSAL_IN_LOG, stream.checkpoint_id, revision, (error,), named)
+        elif not any(each.outcome is Outcome.COMMITTED for each in strays):  # that one is misplaced, and says so itself
+            yield Violation(Rule.NOBODY_PROPOSED, stream.checkpoint_id, revision, strays, named)
 
     def judge(self, operation: Operation, stream: Stream) -> Iterator[Violation]:
         """One operation: what it says of the log, and of real time."""

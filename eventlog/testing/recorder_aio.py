@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable
 from contextlib import ExitStack
 from datetime import datetime
 from types import TracebackType
@@ -71,7 +71,7 @@ class AsyncRecorder:
         with self._call(Action.LOAD, question(checkpoint_id, options)) as call:
             return call.read(await self.store.load_revision(checkpoint_id, **options))
 
-    async def history(self, checkpoint_id: CheckpointId | UUID | str, **options: Any) -> AsyncIterator[Any]:
+    async def history(self, checkpoint_id: CheckpointId | UUID | str, **options: Any) -> AsyncGenerator[Any, None]:
         """Records a HISTORY, once it has been read to its end or left."""
         seen: list[LogEntry] = []
         with self._call(Action.HISTORY, question(checkpoint_id, options)) as call:

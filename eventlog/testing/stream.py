@@ -56,6 +56,11 @@ class Stream:
             elif isinstance(before, LogEntry) and isinstance(after, LogEntry) and after.type == IMPORTED:
                 yield Rule.NOT_SEQUENTIAL, start, "an import behind other revisions"
 
+    def special(self, revision: int) -> str | None:
+        """The type of an entry that is no plain revision."""
+        kind = self.entries[revision].type
+        return kind if kind in (DELETED, IMPORTED) else None
+
     def is_removed(self, revision: int | None) -> bool:
         """Whether the log no longer holds a revision."""
         return revision is not None and any(each.first <= revision <= each.last for each in self.removed)
@@ -97,8 +102,8 @@ class Stream:
         if outcome is Outcome.CONFLICT:
             return 0 if operation.actual is None else operation.actual + 1
         if outcome is Outcome.NOT_FOUND:
-            if operation.mode is Mode.REVISION:
-                return operation.proposed
+            if operation.mode is Mode.REVISION:  # what was before an import, or is removed, is not there for ever
+                return operation.proposed if operation.proposed in self.entries else None
             return None if operation.mode in (Mode.LOCAL, Mode.PAST) else 0
         return place if outcome is Outcome.ABSENT else None
 
