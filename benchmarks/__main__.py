@@ -15,7 +15,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks import machine, report, table
+from benchmarks import machine, plot, regressions, report, table
 from benchmarks.bench import Bench
 from benchmarks.catalogue import BENCHMARKS, Benchmark, chosen
 from benchmarks.kafka_broker import KafkaAccess
@@ -32,6 +32,7 @@ def main(arguments: list[str] | None = None) -> int:
         kept = load_all(options.out or RESULTS, [each.NAME for each in BENCHMARKS])
         report.PAGE.write_text(report.render(kept, report.explanations()), encoding="utf-8")
         console.print(f"wrote {report.PAGE}")
+        console.print(f"wrote {plot.PICTURE}" if plot.draw(kept) else "no picture: pip install '.[bench]'")
         return 0
     try:
         wanted = chosen(options.only)
@@ -40,12 +41,15 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
     out = options.out or (None if options.quick else RESULTS)
     rounds = options.rounds or (1 if options.quick else _ROUNDS)
+    before = regressions.committed(RESULTS, [each.NAME for each in wanted])
     results: list[Result] = []
     for result in _run(wanted, console, quick=options.quick, rounds=rounds, where=options.directory):
         results.append(result)
         if out is not None:
             console.print(f"  wrote {save(result, out)}")
     table.show(console, results)
+    if not options.quick:
+        regressions.show(console, regressions.changes(before, results))
     return 0
 
 

@@ -18,7 +18,10 @@ _HEAD = """# Benchmarks
 <!-- Made by `python -m benchmarks --report` from benchmarks/results/ and benchmarks/explanations.md. Edit those, not this page. -->
 
 `make bench` measures all of this again on your machine. Every comparison is made in one run, in interleaved rounds; a ratio is the median
-of the rounds' own ratios, and its spread is the lowest and the highest of them. Rounds that differ widely mean a busy machine.
+of the rounds' own ratios, and its spread is the lowest and the highest of them. Rounds that differ widely mean a busy machine. A run is
+compared with these results, and says which ratios have changed by more than 15 %.
+
+![Ratios to each peer](benchmarks.svg)
 """
 
 
