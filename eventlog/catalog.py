@@ -84,6 +84,13 @@ class Catalog:
             rows = history.gaps(self._projector.current(), checkpoint_id)
         return [Gap(checkpoint_id, row.first_revision, row.last_revision, row.reason) for row in rows]
 
+    def has_gaps(self) -> bool:
+        """Whether the log has lost anything, of whatever checkpoint."""
+        if not self.keeps_gaps:
+            return False
+        with translated():
+            return history.any_gap(self._projector.current())
+
     def report(self, name: str, parameters: Mapping[str, Any]) -> Table:
         """Runs a report of `projections/reports/`, of the store's tenant only if it has one.
 

@@ -198,6 +198,10 @@ class EmbeddedLog:
                     high = middle
         return Position(((0, low),))
 
+    def partition_of(self, checkpoint_id: str) -> int:  # noqa: ARG002
+        """See `Log.partition_of`."""
+        return 0
+
     def compacted_before(self) -> int:
         """See `Log.compacted_before`."""
         return 0

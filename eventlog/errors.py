@@ -203,8 +203,9 @@ class OutcomeUnknown(CheckpointError):
     retry = Retry.RESOLVE
     hint = "Call resolve() with this event before anything else; sending the same event again is safe too."
 
-    def __init__(self, checkpoint_id: str, *, event_id: str, reason: str) -> None:
-        super().__init__(f"the outcome of event {event_id} of checkpoint {checkpoint_id} is unknown: {reason}")
+    def __init__(self, checkpoint_id: str | None, *, event_id: str, reason: str) -> None:
+        whose = "" if checkpoint_id is None else f" of checkpoint {checkpoint_id}"
+        super().__init__(f"the outcome of event {event_id}{whose} is unknown: {reason}")
         self.checkpoint_id = checkpoint_id
         self.event_id = event_id
         self.reason = reason

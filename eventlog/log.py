@@ -110,6 +110,10 @@ class Log(Protocol):
         """Just behind the last event recorded up to a time, by the log's own clock."""
         ...
 
+    def partition_of(self, checkpoint_id: str) -> int:
+        """Where a checkpoint's records belong, for ever."""
+        ...
+
     def compacted_before(self) -> int:
         """Milliseconds of the log's clock: of what was recorded earlier, compaction may have removed some. 0: it never does."""
         ...

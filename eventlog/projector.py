@@ -39,6 +39,11 @@ from projections.snapshot import private_copy, snapshot
 
 PROJECTION_FILE = "projection.duckdb"
 QUARANTINED_BEFORE = "a record behind its last good revision breaks the rules"
+_KEEP_IT = (
+    "Keep that file: on Kafka it may hold history that is nowhere else. Give this store a projection of its own: on Kafka by ?state=DIR,"
+    " in a directory by `eventlog rebuild`."
+)
+_ANEW = "It is disposable: `eventlog rebuild` makes it anew from the log; on Kafka, start with another ?state=DIR."
 SNAPSHOT_FILE = "snapshot.duckdb"
 _BATCH_ROWS = 2_000  # facts: appender batches of about 1000 and more; beyond 2000 nothing is gained
 
@@ -81,7 +86,7 @@ def interpret(
     heads = dict(heads_of(list(ids))) if ids else {}
     for record, each in zip(records, decoded, strict=True):
         if isinstance(each, str):
-            _quarantine(found, blocked, record, _checkpoint_of(record, partition_of), each)
+            _quarantine(found, blocked, record, checkpoint_of(record, partition_of), each)
             continue
         header, digest = each
         if header.checkpoint_id in blocked:
@@ -117,7 +122,7 @@ def _decoded(record: Record, partition_of: Callable[[str], int] | None) -> tuple
     return header, digest
 
 
-def _checkpoint_of(record: Record, partition_of: Callable[[str], int] | None) -> str | None:
+def checkpoint_of(record: Record, partition_of: Callable[[str], int] | None) -> str | None:
     """The checkpoint that a bad record stands in the way of: the one of its key, in whose partition compaction would keep it."""
     try:
         key = (record.key or b"").decode("ascii")
@@ -194,11 +199,13 @@ def translated(path: Path | None = None) -> Iterator[None]:
         hint = "Stop that process, or have a projection of your own: on Kafka by ?state=DIR in the address."
         raise Busy(str(error.path), f"the projection is in use by process {error.owner}", hint=hint) from error
     except ProjectionForeign as error:
-        raise ConfigurationError(str(error), hint="Give this store a projection directory of its own, or `eventlog rebuild`.") from error
+        raise ConfigurationError(str(error), hint=_KEEP_IT) from error
     except ProjectionDamaged as error:
-        raise Corrupted("projection", str(error), hint="It is disposable: `eventlog rebuild` makes it anew from the log.") from error
+        raise Corrupted("projection", str(error), hint=_ANEW) from error
     except PastGone as error:
-        raise HistoryRemoved(str(error), reason=error.reason) from error
+        more = f" (and {error.count - 1} more gaps)" if error.count > 1 else ""
+        what = f"checkpoint {error.checkpoint_id}: what was in revisions {error.first_revision} to {error.last_revision}{more}"
+        raise HistoryRemoved(what, reason=error.reason) from error
     except InvalidQuery as error:
         raise InvalidRequest("query", str(error)) from error
     except ProjectionError as error:
@@ -221,13 +228,14 @@ def follow(
     projection: Projection,
     *,
     keep_events: bool,
-    compacted_before: int,
+    compacted_before: Callable[[], int] = lambda: 0,
     partition_of: Callable[[str], int] | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> None:
     """Brings a projection up to the log's end. Killed at any instruction, it goes on where the last transaction ended.
 
-    `progress` is called with the number of records of each batch. The other arguments are those of `interpret`.
+    `progress` is called with the number of records of each batch. The other arguments are those of `interpret`; `compacted_before` is asked
+    anew for each batch, since compaction goes on while the log is read.
     """
 
     def heads_of(ids: list[str]) -> dict[str, Head]:
@@ -244,7 +252,7 @@ def follow(
             heads_of=heads_of,
             blocked=blocked,
             keep_events=keep_events,
-            compacted_before=compacted_before,
+            compacted_before=compacted_before(),
             partition_of=partition_of,
         )
         for quarantined in found.quarantined:
@@ -286,7 +294,7 @@ class Projector:
             self._require_open()
             if self._projection is None:
                 self._projection = self._open()
-            follow(self._log, self._projection, keep_events=False, compacted_before=0)
+            follow(self._log, self._projection, keep_events=False)
             return self._projection
 
     def rebuild(self, progress: Callable[[int], None] | None = None) -> None:
@@ -302,13 +310,13 @@ class Projector:
             discard_file(draft)
             new = self._make(draft).open()
             try:
-                follow(self._log, new, keep_events=False, compacted_before=0, progress=progress)
+                follow(self._log, new, keep_events=False, progress=progress)
             except BaseException:
                 new.close()
                 discard_file(draft)
                 raise
             self._projection.replace_with(new)
-            follow(self._log, self._projection, keep_events=False, compacted_before=0)
+            follow(self._log, self._projection, keep_events=False)
 
     def close(self) -> None:
         """Writes the snapshot for others, and closes. In a forked child nothing is touched: the files are the parent's."""

@@ -12,7 +12,7 @@ from uuid import UUID
 from eventlog.catalog import Catalog, Page
 from eventlog.checkpoint import LAST_REVISION, MAX_TENANT, Checkpoint, Receipt, check_name, check_text, to_millis
 from eventlog.codec import decode_header
-from eventlog.errors import CheckpointError, InvalidRequest, NotFound, OutcomeUnknown
+from eventlog.errors import CheckpointError, HistoryRemoved, InvalidRequest, NotFound, OutcomeUnknown
 from eventlog.event import EventType, to_checkpoint
 from eventlog.ids import CheckpointId, EventId
 from eventlog.log import Log, Outcome, Record
@@ -112,19 +112,25 @@ class CheckpointStore:
         """What became of an event whose outcome was unclear: its receipt, or None when it is not in the log and never will be.
 
         Answers from the log, never from a guess; raises `OutcomeUnknown` while the log cannot be asked. A `Checkpoint` is found
-        by its place; an event id alone has to be searched for, newest first.
+        by its place; an event id alone has to be searched for, newest first. Of what compaction has removed nothing is known any more:
+        that is `OutcomeUnknown` too.
         """
         self._log.settle(event.id if isinstance(event, Checkpoint) else None, self._timeout(timeout))
         if isinstance(event, Checkpoint):
             event_id: str = event.event_id
             if self._reader.latest(event.id) is None:
                 return None
-            record = self._log.revision(event.id, event.revision)
-            if record is None and self._reader.gap(event.id, event.revision) is not None:
-                raise OutcomeUnknown(event.id, event_id=event_id, reason=f"revision {event.revision} was removed from the log")
+            try:
+                record = self._log.revision(event.id, event.revision)
+            except HistoryRemoved as error:
+                reason = f"revision {event.revision} was removed from the log ({error.reason}): nothing shows which event it was"
+                raise OutcomeUnknown(event.id, event_id=event_id, reason=reason) from error
         else:
             event_id = EventId(event)
             record = self._log.by_event_id(event_id)
+            if record is None and self._catalog.has_gaps():
+                reason = "compaction has removed revisions from the log, and nothing shows whether it was one of them"
+                raise OutcomeUnknown(None, event_id=event_id, reason=reason)
         if record is None:
             return None
         header, _ = decode_header(_event(record))

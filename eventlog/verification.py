@@ -19,7 +19,7 @@ from eventlog.errors import CheckpointError, HistoryRemoved
 from eventlog.event import CheckpointEvent, EventHeader, EventType, check_body
 from eventlog.log import Record
 from eventlog.position import Position
-from eventlog.projector import translated
+from eventlog.projector import checkpoint_of, translated
 from eventlog.rules import Head, judge
 from eventlog.store import CheckpointStore
 from projections.engine import Projection
@@ -41,6 +41,7 @@ class FaultKind(StrEnum):
 
     UNREADABLE = "unreadable"  # not an event that this version can decode
     WRONG_KEY = "wrong key"
+    WRONG_PARTITION = "wrong partition"  # not the one that its key belongs to: nobody looks for it there
     WRONG_DIGEST = "wrong digest"  # the body is not the one that the header speaks of
     BROKEN_RULE = "broken rule"  # the hash chain, the order of revisions, the identity: see `rules.judge`
     WRONG_PAYLOAD = "wrong payload"  # not JSON, or not of the stated size
@@ -112,7 +113,6 @@ class _Trail(NamedTuple):
     kind: str
     schema_version: int
     usage: dict[str, int]
-    broken: bool = False
 
     def head(self, checkpoint_id: str) -> Head:
         run = str(UUID(bytes=self.run))
@@ -136,8 +136,9 @@ class _Trail(NamedTuple):
 def verify(store: CheckpointStore, *, progress: Callable[[int], None] | None = None) -> Verification:
     """Checks every event of a log, and the projection against it.
 
-    Of each event: that it decodes, stands under its key, matches its digest, continues its checkpoint's hash chain and keeps the rules,
-    and that its payload is JSON of the stated size. Of the projection: that it holds the same revisions and heads at the same places.
+    Of each event: that it decodes, stands under its key and in its key's partition, matches its digest, continues its checkpoint's hash
+    chain and keeps the rules, and that its payload is JSON of the stated size. Of the projection: that it holds the same revisions and
+    heads at the same places.
 
     Arguments:
         progress: called with the number of events checked so far.
@@ -148,9 +149,10 @@ def verify(store: CheckpointStore, *, progress: Callable[[int], None] | None = N
     with translated():
         projection = store.catalog.projection()
         reached = projection.positions()
-    check = _LogCheck(found, compacted_before=store.log.compacted_before())
+    check = _LogCheck(found, partition_of=store.log.partition_of)
     seen: dict[int, int] = {}
     for records, _ in store.log.read(Position()):
+        check.compacted_before = store.log.compacted_before()  # anew: compaction goes on while the log is read
         accepted = [place for record in records if (place := check.record(record)) is not None]
         for record in records:
             seen[record.partition] = record.offset + 1
@@ -176,10 +178,12 @@ class _Place(NamedTuple):
 class _LogCheck:
     """The log by itself, event by event."""
 
-    def __init__(self, found: Verification, *, compacted_before: int) -> None:
+    def __init__(self, found: Verification, *, partition_of: Callable[[str], int]) -> None:
         self.trails: dict[bytes, _Trail] = {}
+        self.compacted_before = 0
         self._found = found
-        self._compacted_before = compacted_before
+        self._partition_of = partition_of
+        self._blocked: set[bytes] = set()  # read-only checkpoints, those included that have no good revision
 
     def record(self, record: Record) -> _Place | None:
         """Checks a record; where it stands when nothing is wrong with its header."""
@@ -188,23 +192,27 @@ class _LogCheck:
         at = f"{record.partition}:{record.offset}"
         if record.damage is not None:
             found.add(Fault(at, _text(record.key), FaultKind.UNREADABLE, record.damage))
-            self._break(record.key)
+            self._block(record)
             return None
         if record.value is None:
             found.add(Fault(at, _text(record.key), FaultKind.UNREADABLE, "a tombstone that no purge wrote"))
-            self._break(record.key)
+            self._block(record)
             return None
         try:
             event = codec.decode(record.value, verify=False)
         except CheckpointError as error:
             found.add(Fault(at, _text(record.key), FaultKind.UNREADABLE, str(error)))
-            self._break(record.key)
+            self._block(record)
             return None
         header = event.header
         checkpoint_id = header.checkpoint_id
         if record.key is not None and record.key != checkpoint_id.encode():
             found.add(Fault(at, checkpoint_id, FaultKind.WRONG_KEY, f"stands under the key {_text(record.key)!r}"))
-            self._break(record.key)
+            self._block(record)
+            return None
+        if self._partition_of(checkpoint_id) != record.partition:
+            belongs = f"belongs to partition {self._partition_of(checkpoint_id)}"
+            found.add(Fault(at, checkpoint_id, FaultKind.WRONG_PARTITION, belongs))
             return None
         for kind, problem in self._body(event):
             found.add(Fault(at, checkpoint_id, kind, problem))
@@ -214,16 +222,15 @@ class _LogCheck:
         found, header = self._found, event.header
         key = UUID(header.checkpoint_id).bytes
         trail = self.trails.get(key)
-        if trail is not None and trail.broken:
+        if key in self._blocked:
             found.add(Fault(at, header.checkpoint_id, FaultKind.BEHIND_A_FAULT, f"revision {header.revision} follows a broken rule"))
             return None
         finding = judge(
-            None if trail is None else trail.head(header.checkpoint_id), header, compacted=record.recorded_at < self._compacted_before
+            None if trail is None else trail.head(header.checkpoint_id), header, compacted=record.recorded_at < self.compacted_before
         )
         if finding.fault is not None:
             found.add(Fault(at, header.checkpoint_id, FaultKind.BROKEN_RULE, finding.fault))
-            if trail is not None:
-                self.trails[key] = trail._replace(broken=True)
+            self._blocked.add(key)
             return None
         if finding.missing is not None:
             found.gap_count += 1
@@ -232,15 +239,11 @@ class _LogCheck:
         self.trails[key] = _trail(header, event.hash, record, trail)
         return _Place(record.partition, record.offset, header.checkpoint_id, header.revision, event.hash)
 
-    def _break(self, key: bytes | None) -> None:
-        """A record that cannot be accepted makes its checkpoint read-only: what comes behind it is not to be trusted either."""
-        try:
-            identity = UUID((key or b"").decode("ascii")).bytes
-        except ValueError:
-            return  # not a key of ours: no checkpoint is affected
-        trail = self.trails.get(identity)
-        if trail is not None:
-            self.trails[identity] = trail._replace(broken=True)
+    def _block(self, record: Record) -> None:
+        """A record that cannot be accepted makes the checkpoint of its key read-only, in that key's partition: as `interpret` has it."""
+        checkpoint_id = checkpoint_of(record, self._partition_of)
+        if checkpoint_id is not None:
+            self._blocked.add(UUID(checkpoint_id).bytes)
 
     def _body(self, event: CheckpointEvent) -> Iterator[tuple[FaultKind, str]]:
         header = event.header

@@ -105,6 +105,11 @@ def gaps(projection: Projection, checkpoint_id: str) -> list[GapRow]:
     return [GapRow._make(row) for row in found]
 
 
+def any_gap(projection: Projection) -> bool:
+    """Return whether the log no longer held something, of whatever checkpoint."""
+    return bool(projection.query(_HISTORY["any_gap"]))
+
+
 def _rows(projection: Projection, name: str, parameters: Mapping[str, object]) -> list[RevisionRow]:
     return [RevisionRow._make(row) for row in projection.query(_HISTORY[name], parameters)]
 

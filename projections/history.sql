@@ -73,3 +73,6 @@ SELECT partition, "offset", checkpoint_id::VARCHAR, first_revision, last_revisio
 FROM gaps
 WHERE checkpoint_id = $checkpoint_id::UUID
 ORDER BY first_revision, "offset";
+
+-- name: any_gap
+SELECT 1 FROM gaps WHERE reason <> 'import' LIMIT 1;

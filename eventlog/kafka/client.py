@@ -13,6 +13,7 @@ from importlib.metadata import version
 from typing import Any, TypeVar
 
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
+from kafka.cluster import ClusterMetadata
 from kafka.consumer.fetcher import Fetcher
 from kafka.errors import KafkaConnectionError, KafkaError, UnknownBrokerIdError
 from kafka.net.compat import KafkaNetClient
@@ -26,6 +27,7 @@ GUARDED_VERSION = "3.0.12"
 
 BOOTSTRAP_MS = 6_000  # an address that nobody answers at is reported within 10 s, topic check included
 _RECONNECT_MS = 500  # the client's own bound, 30 s, would keep a store away from a broker that is back
+_METADATA_MS = 2_000  # how late a reader may learn that its topic is another one now; the client's default is 5 min
 
 # facts: retry_backoff 5 ms is the best p50 and p99 of 1, 2, 5 and 20; the default, 100, makes 10 transactions a second
 _RETRY_BACKOFF_MS = 5
@@ -132,6 +134,7 @@ def consumer(address: KafkaAddress) -> KafkaConsumer:
         fetch_max_wait_ms=500,
         retry_backoff_ms=20,
         request_timeout_ms=REQUEST_TIMEOUT_MS,
+        metadata_max_age_ms=_METADATA_MS,
     )
 
 
@@ -183,6 +186,19 @@ def discard(producer: TransactionalProducer, *, timeout: float = 5.0) -> None:
     if producer._metrics:
         producer._metrics.close()
     producer._closed = True
+
+
+def require_topic(metadata: ClusterMetadata, address: KafkaAddress, topic_id: str) -> None:
+    """Raises `ConfigurationError` when a client's metadata say that the topic of this name is not the one of this id any more.
+
+    Kafka's requests to read and to write that this client speaks name a topic by its name alone, so that nobody else would notice.
+    """
+    found = metadata.topic_id(address.topic)
+    if found is not None and found.int and str(found) != topic_id:
+        raise ConfigurationError(
+            f"{address} was deleted and made again: this store follows the topic {topic_id}, that name now belongs to {found}",
+            hint="Find out who did it and what was lost. The new topic needs a projection of its own: another ?state=DIR.",
+        )
 
 
 @contextlib.contextmanager

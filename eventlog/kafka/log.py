@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
 
 from platformdirs import user_state_path
@@ -14,6 +15,7 @@ from eventlog.kafka.client import admin
 from eventlog.kafka.client import translated as kafka_translated
 from eventlog.kafka.offsets import Offsets
 from eventlog.kafka.ownership import Ownership
+from eventlog.kafka.placement import require_placement
 from eventlog.kafka.tail import Tail, read_until
 from eventlog.kafka.topic import TopicSpec, describe, differences, partition_of
 from eventlog.kafka.view import View
@@ -34,14 +36,19 @@ class KafkaLog:
 
     reads_wait = True
 
-    def __init__(self, *, address: KafkaAddress, identity: LogIdentity, directory: Path, spec: TopicSpec, max_event_bytes: int) -> None:
+    def __init__(
+        self, *, address: KafkaAddress, topic_id: str, identity: LogIdentity, directory: Path, spec: TopicSpec, max_event_bytes: int
+    ) -> None:
         self.address = address
+        self.topic_id = topic_id
         self.identity = identity
         self.max_event_bytes = max_event_bytes
         self.view = View(identity=identity, directory=directory, hold_ms=spec.hold_ms)
         self._pid = os.getpid()
         self._offsets = Offsets(address=address, partitions=identity.partitions)
-        self.ownership = Ownership(address=address, view=self.view, offsets=self._offsets, max_event_bytes=max_event_bytes)
+        self.ownership = Ownership(
+            address=address, topic_id=topic_id, view=self.view, offsets=self._offsets, max_event_bytes=max_event_bytes
+        )
         self.writer = Writer(topic=address.topic, partitions=identity.partitions, view=self.view, ownership=self.ownership)
         self._tail: Tail | None = None
         self.projector = _BarrierFirst(self)
@@ -51,8 +58,13 @@ class KafkaLog:
         try:
             self.view.open()
             self.view.read_from_log = self.read
-            self._tail = Tail(address=self.address, starts=self.view.positions, sink=self.view.ingest, failed=self.view.fail)
-            self._tail.start()
+            self.view.clock.heard(self._offsets.newest_time(timeout=_BARRIER_SECONDS))
+            tail = Tail(
+                address=self.address, topic_id=self.topic_id, starts=self.view.positions, sink=self.view.ingest, failed=self.view.fail
+            )
+            tail.start()
+            self._tail = tail
+            self._require_placement()
             self.writer.start()
         except BaseException:
             self.close()
@@ -86,13 +98,13 @@ class KafkaLog:
     def settle(self, checkpoint_id: str | None, timeout: float) -> None:
         """See `Log.settle`. Takes the partitions over if need be: only a fence shows that nothing sent before can still arrive."""
         self._require_process()
-        partitions = range(self.identity.partitions) if checkpoint_id is None else [self._partition(checkpoint_id)]
+        partitions = range(self.identity.partitions) if checkpoint_id is None else [self.partition_of(checkpoint_id)]
         self.writer.settle(list(partitions), timeout=timeout)
 
-    def read(self, after: Position) -> Iterator[tuple[Sequence[Record], Position]]:
+    def read(self, after: Position) -> Generator[tuple[Sequence[Record], Position], None, None]:
         """See `Log.read`. What the topic holds, quarantined records included."""
         ends = self._offsets.last_stable(timeout=_BARRIER_SECONDS)
-        yield from read_until(self.address, {number: after.next_offset(number) for number in ends}, ends)
+        yield from read_until(self.address, self.topic_id, {number: after.next_offset(number) for number in ends}, ends)
 
     def revisions(self, after: Position) -> Iterator[tuple[Sequence[Record], Position]]:
         """See `Log.revisions`. From the projection, which also has what compaction has removed from the topic."""
@@ -115,9 +127,13 @@ class KafkaLog:
         """See `Log.end`."""
         return Position.of(self._barrier())
 
+    def partition_of(self, checkpoint_id: str) -> int:
+        """See `Log.partition_of`."""
+        return partition_of(checkpoint_id, self.identity.partitions)
+
     def compacted_before(self) -> int:
         """See `Log.compacted_before`."""
-        return self.view.compacted_before()
+        return self.view.clock.compacted_before()
 
     def wait(self, after: Position, timeout: float) -> bool:
         """See `Log.wait`."""
@@ -126,7 +142,7 @@ class KafkaLog:
     def place(self, checkpoint_id: str, *, at_least: Position | None) -> tuple[int, int] | None:
         """See `Log.place`."""
         if at_least is None:
-            self._barrier(self._partition(checkpoint_id))
+            self._barrier(self.partition_of(checkpoint_id))
         else:
             self.view.await_position(dict(at_least.offsets), _BARRIER_SECONDS)
         with translated():
@@ -143,7 +159,7 @@ class KafkaLog:
 
     def as_of(self, checkpoint_id: str, position: Position) -> Record | None:
         """See `Log.as_of`."""
-        number = self._partition(checkpoint_id)
+        number = self.partition_of(checkpoint_id)
         with translated():
             row = history.as_of(self.view.flushed(), checkpoint_id, number, position.next_offset(number))
         return None if row is None else _record(row.partition, row.offset, row.recorded_at, row.event)
@@ -171,8 +187,14 @@ class KafkaLog:
 
     # -- inside ---------------------------------------------------------------------------------------------------
 
-    def _partition(self, checkpoint_id: str) -> int:
-        return partition_of(checkpoint_id, self.identity.partitions)
+    def _require_placement(self) -> None:
+        """For a projection that nothing was read into yet: see `placement`."""
+        if any(self.view.applied.values()) or not any(self._offsets.last_stable(timeout=_BARRIER_SECONDS).values()):
+            return
+        with contextlib.closing(self.read(Position())) as batches:
+            require_placement(
+                (records for records, _ in batches), self.partition_of, address=self.address, partitions=self.identity.partitions
+            )
 
     def _barrier(self, partition: int | None = None) -> dict[int, int]:
         """Waits until this process has seen everything that was acknowledged to anybody before the call."""
@@ -225,7 +247,7 @@ def open_kafka_log(address: KafkaAddress, *, max_event_bytes: int | None = None)
     limit = spec.max_event_bytes if max_event_bytes is None else min(max_event_bytes, spec.max_event_bytes)
     identity = LogIdentity(f"{state.cluster_id}/{state.topic_id}", state.partitions)
     directory = _state_directory(address, state.cluster_id, state.topic_id)
-    log = KafkaLog(address=address, identity=identity, directory=directory, spec=spec, max_event_bytes=limit)
+    log = KafkaLog(address=address, topic_id=state.topic_id, identity=identity, directory=directory, spec=spec, max_event_bytes=limit)
     log.open()
     return log
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from kafka import KafkaAdminClient, TopicPartition
 from kafka.admin import OffsetSpec
@@ -23,6 +24,13 @@ from eventlog.kafka.client import admin, unavailable
 
 _READ_UNCOMMITTED, _READ_COMMITTED = 0, 1
 _PAUSE = 0.05  # seconds between attempts while the broker does not answer
+
+
+class OpenTransaction(NamedTuple):
+    """A transaction that holds the last stable offset back."""
+
+    producer_id: int
+    offset: int  # of its first record
 
 
 class Offsets:
@@ -42,7 +50,31 @@ class Offsets:
 
     def high_watermark(self, partition: int, *, timeout: float) -> int:
         """The high watermark of a partition. Raises `Unavailable` after `timeout` seconds."""
-        return self._ask(self._partitions[partition : partition + 1], _READ_UNCOMMITTED, time.monotonic() + timeout)[partition]
+        found = self._ask(self._partitions[partition : partition + 1], _READ_UNCOMMITTED, time.monotonic() + timeout)
+        return int(found[partition].offset)
+
+    def newest_time(self, *, timeout: float) -> int:
+        """Milliseconds of the log's clock: when the newest record was appended, 0 for an empty log. Raises `Unavailable`."""
+        found = self._ask(self._partitions, _READ_UNCOMMITTED, time.monotonic() + timeout, OffsetSpec.MAX_TIMESTAMP)
+        return max(0, *(int(end.timestamp) for end in found.values()))
+
+    def open_transaction(self, partition: int) -> OpenTransaction | None:
+        """The oldest transaction that is open in a partition, if the broker tells."""
+        where = self._partitions[partition]
+        try:
+            with self._lock:
+                if self._closed:
+                    return None
+                client = self._client = self._client or admin(self._address)
+                found = client.describe_producers([where])[where].active_producers
+        except (KafkaError, CheckpointError):
+            return None  # only asked to say more in an error; without the right to describe the topic it says less
+        opened = [
+            OpenTransaction(each.producer_id, each.current_transaction_start_offset)
+            for each in found
+            if each.current_transaction_start_offset >= 0
+        ]
+        return min(opened, key=lambda each: each.offset, default=None)
 
     def close(self) -> None:
         with self._lock:
@@ -50,9 +82,12 @@ class Offsets:
             self._drop()
 
     def _last_stable(self, deadlines: Sequence[float]) -> list[dict[int, int]]:
-        return [self._ask(self._partitions, _READ_COMMITTED, max(deadlines))] * len(deadlines)
+        ends = self._ask(self._partitions, _READ_COMMITTED, max(deadlines))
+        return [{number: end.offset for number, end in ends.items()}] * len(deadlines)
 
-    def _ask(self, partitions: Sequence[TopicPartition], isolation: int, deadline: float) -> dict[int, int]:
+    def _ask(
+        self, partitions: Sequence[TopicPartition], isolation: int, deadline: float, spec: OffsetSpec = OffsetSpec.LATEST
+    ) -> dict[int, OffsetAndTimestamp]:
         while True:
             try:
                 with self._lock:
@@ -61,9 +96,9 @@ class Offsets:
                     if self._client is None:
                         self._client = admin(self._address)
                     found: dict[TopicPartition, OffsetAndTimestamp] = self._client.list_partition_offsets(
-                        dict.fromkeys(partitions, OffsetSpec.LATEST), isolation_level=isolation, timeout_ms=2_000
+                        dict.fromkeys(partitions, spec), isolation_level=isolation, timeout_ms=2_000
                     )
-                    return {each.partition: end.offset for each, end in found.items()}
+                    return {each.partition: end for each, end in found.items()}
             except (KafkaError, CheckpointError) as error:
                 if isinstance(error, StoreClosed):
                     raise

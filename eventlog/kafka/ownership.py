@@ -6,14 +6,16 @@ import random
 import threading
 
 from eventlog.address import KafkaAddress
-from eventlog.kafka.client import TransactionalProducer, discard, producer, translated
+from eventlog.errors import ConfigurationError, Unavailable
+from eventlog.kafka.client import TransactionalProducer, discard, producer, require_topic, translated
 from eventlog.kafka.offsets import Offsets
 from eventlog.kafka.view import View
 
 # After losing a partition, wait this long before taking it back. facts: two processes without a hold fenced each other without end
 # (183 take-overs for 11 transactions); with it they made 208 commits a second where one alone makes 222.
 HOLD_SECONDS = (0.3, 0.6)
-_CATCH_UP_SECONDS = 30.0
+_CATCH_UP_SECONDS = 30.0  # without any progress
+_BLOCKED_SECONDS = 3.0  # without any progress, before it is asked what holds the tail back
 
 
 class Hold:
@@ -40,8 +42,9 @@ class Hold:
 class Ownership:
     """Takes partitions over. Counts it: each time is an exception, and too many are a sign of two stores on one topic."""
 
-    def __init__(self, *, address: KafkaAddress, view: View, offsets: Offsets, max_event_bytes: int) -> None:
+    def __init__(self, *, address: KafkaAddress, topic_id: str, view: View, offsets: Offsets, max_event_bytes: int) -> None:
         self._address = address
+        self._topic_id = topic_id
         self._view = view
         self._offsets = offsets
         self._max_event_bytes = max_event_bytes
@@ -53,13 +56,17 @@ class Ownership:
         return f"{self._address.topic}-writer-{partition}"
 
     def take(self, partition: int) -> TransactionalProducer:
-        """Takes a partition over and returns the producer that owns it. Raises `Unavailable` or `StoreClosed`.
+        """Takes a partition over and returns the producer that owns it.
+
+        Raises `Unavailable`, `StoreClosed`, or `ConfigurationError` when the topic is another one now.
 
         The steps stand in this order, and none can be left out:
 
         1. A new producer. The one before is never used again: after any doubt its state machine can report what did not happen.
         2. `init_transactions`. The broker fences every earlier owner, completes or aborts its open transaction, and answers only when
            that is decided and its markers are written. From here on no request of an earlier owner can change the partition.
+           The id outlives the topic: a topic that was made anew under the same name is refused here, before heads of the old one are
+           used to write to it.
         3. Take the high watermark, after 2. It covers whatever an earlier owner committed, acknowledged to its callers or not. The
            last stable offset would not do: it may trail commits that step 2 has just decided.
         4. Wait until this process's own read_committed tail has come that far. Only then are the heads in memory the true ones, and only
@@ -71,11 +78,37 @@ class Ownership:
         try:
             with translated(self._address):
                 owner.init_transactions()
+                owner.partitions_for(self._address.topic)
+                self._require_topic(owner)
             end = self._offsets.high_watermark(partition, timeout=_CATCH_UP_SECONDS)
-            self._view.await_position({partition: end}, _CATCH_UP_SECONDS)
+            self._catch_up(partition, end)
         except BaseException:
             discard(owner)
             raise
         with self._lock:
             self.takeovers += 1
         return owner
+
+    def _require_topic(self, owner: TransactionalProducer) -> None:
+        try:
+            require_topic(owner._metadata, self._address, self._topic_id)
+        except ConfigurationError as error:
+            self._view.fail(error)  # nothing that this store holds is true of that topic
+            raise
+
+    def _catch_up(self, partition: int, end: int) -> None:
+        """Waits for the tail. What holds it back is somebody else's open transaction: those of earlier owners ended with the fence."""
+        try:
+            self._view.await_position({partition: end}, _BLOCKED_SECONDS)
+        except Unavailable as error:
+            blocker = self._offsets.open_transaction(partition)
+            if blocker is None:
+                self._view.await_position({partition: end}, _CATCH_UP_SECONDS)
+                return
+            raise Unavailable(
+                str(self._address),
+                f"producer {blocker.producer_id} holds a transaction open in partition {partition} since offset {blocker.offset};"
+                " what was written behind it cannot be read yet",
+                hint="Somebody else writes to the topic: restrict write access by ACLs. The broker ends the transaction when its time-out"
+                " is over; Kafka's tools can abort it before (`kafka-transactions.sh`).",
+            ) from error

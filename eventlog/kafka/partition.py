@@ -13,7 +13,7 @@ from kafka.errors import KafkaError
 
 from eventlog import codec, retry
 from eventlog.checkpoint import Receipt, from_millis
-from eventlog.errors import CheckpointError, OutcomeUnknown, Quarantined
+from eventlog.errors import CheckpointError, HistoryRemoved, OutcomeUnknown, Quarantined
 from eventlog.event import GENESIS
 from eventlog.ids import EventId
 from eventlog.kafka.client import DELIVERY_TIMEOUT_MS, REQUEST_TIMEOUT_MS, TransactionalProducer, discard
@@ -63,6 +63,7 @@ class PartitionWriter:
         self._deferred: list[Item] = []
         self._sends: list[Any] = []
         self._commit: Any = None
+        self._begun_at = 0
         self._last_offset = -1
         self._step_ends = 0.0
         self._not_before = 0.0
@@ -152,7 +153,8 @@ class PartitionWriter:
         2. Begin, and send all records to this one partition. Independent events need no more, and a transaction that spans
            partitions would make one slow partition hold the others.
         3. Wait for every acknowledgement before asking for the commit. The client would otherwise commit a transaction that has lost a
-           batch, or report a commit that it never sent (defects A and B).
+           batch, or report a commit that it never sent (defects A and B). An acknowledgement also says where the records went: into a
+           topic that was just made anew under this name they are not committed.
         4. Ask for the commit, bounded. Its answer only says when to look: "committed" may be false, "failed" may be late.
         5. Wait until this process's own tail has shown the events, then answer the callers. The tail alone decides.
 
@@ -171,6 +173,7 @@ class PartitionWriter:
             return True
         assert self._producer is not None
         self._batch = [item for item, _ in events]
+        self._begun_at = self._view.next_offset(self._partition)
         self._last_offset = -1
         try:
             self._producer.begin_transaction()
@@ -198,6 +201,9 @@ class PartitionWriter:
         failed = next((send for send in self._sends if not send.is_done or send.failed()), None)
         if failed is not None:
             self._lost(now, failed.exception or "a record was not acknowledged")
+            return True
+        if self._sends[0].value.offset < self._begun_at:
+            self._lost(now, "the records got a place that was read already: it is not the log that they were meant for")
             return True
         self._last_offset = self._sends[-1].value.offset
         assert self._producer is not None
@@ -317,15 +323,13 @@ class PartitionWriter:
         """Answers an item whose revision the log already has. In the pool: the projection may have to be asked."""
         try:
             record = self._view.revision(proposal.checkpoint_id, proposal.revision)
-            answered = retry.answer(head, proposal, record)
+            item.answer(retry.answer(head, proposal, record))
+        except HistoryRemoved as error:
+            # Not a conflict: this event may be the very one that stood there, sent again by somebody who was not told.
+            reason = f"revision {proposal.revision} was removed from the log ({error.reason}): nothing shows which event it was"
+            item.answer(OutcomeUnknown(proposal.checkpoint_id, event_id=proposal.event_id, reason=reason))
         except CheckpointError as error:
             item.answer(item.unanswered(error))
-            return
-        if record is None and item.sent:
-            reason = "it was sent, and compaction has since removed its revision from the log"
-            item.answer(OutcomeUnknown(proposal.checkpoint_id, event_id=proposal.event_id, reason=reason))
-            return
-        item.answer(answered)
 
 
 def _receipt(proposal: Proposal, partition: int, offset: int, recorded_at: int) -> Receipt:

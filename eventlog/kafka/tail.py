@@ -6,11 +6,11 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from kafka import KafkaConsumer, TopicPartition
-from kafka.errors import KafkaError, OffsetOutOfRangeError, UnknownTopicOrPartitionError
+from kafka.errors import KafkaError
 
 from eventlog.address import KafkaAddress
 from eventlog.errors import CheckpointError, ConfigurationError
-from eventlog.kafka.client import consumer, translated
+from eventlog.kafka.client import consumer, require_topic, translated
 from eventlog.log import Record
 from eventlog.position import Position
 
@@ -20,23 +20,36 @@ _RETRY_SECONDS = 0.1  # between attempts to reach a broker that does not answer
 Sink = Callable[[Sequence[Record], Mapping[int, int]], None]
 
 
-def read_partitions(address: KafkaAddress, starts: Mapping[int, int]) -> KafkaConsumer:
-    """A consumer that stands at the given offsets. Raises `ConfigurationError` when one lies outside the log."""
+def read_partitions(address: KafkaAddress, topic_id: str, starts: Mapping[int, int]) -> KafkaConsumer:
+    """A consumer that stands at the given offsets.
+
+    Raises `ConfigurationError` when one lies outside the log, or when it is another topic: nothing is skipped silently.
+    """
     client = consumer(address)
     try:
         with translated(address):
             partitions = [TopicPartition(address.topic, number) for number in starts]
             client.assign(partitions)
             firsts, ends = client.beginning_offsets(partitions), client.end_offsets(partitions)
+            require_topic(client._cluster, address, topic_id)
             for partition in partitions:
                 start = starts[partition.partition]
+                if start < firsts[partition]:
+                    # Compaction never moves the start of a log: somebody deleted records, or let retention do so for a while.
+                    raise ConfigurationError(
+                        f"{address}: partition {partition.partition} begins at {firsts[partition]}, and what lay before it was deleted;"
+                        f" this store has to read it from {start} on",
+                        hint="What is deleted cannot be known, and writing on would forget it. Use a projection that has read it"
+                        " (?state=DIR), or restore the topic.",
+                    )
                 if start > ends[partition]:
                     # The last stable offset may lie behind an acknowledged one only when the log was cut or made anew.
                     raise ConfigurationError(
                         f"{address}: this store has read partition {partition.partition} up to {start}, but it ends at {ends[partition]}",
-                        hint="The topic lost data or was replaced. Find out why; `eventlog rebuild` starts from what the topic holds now.",
+                        hint="The topic lost data. Find out why before anything is written; a new projection (?state=DIR) knows only what"
+                        " the topic holds now.",
                     )
-                client.seek(partition, max(start, firsts[partition]))
+                client.seek(partition, start)
     except BaseException:
         client.close()
         raise
@@ -64,30 +77,36 @@ class Tail:
     wrong ends the thread and is told to `failed`, so that the store can say so instead of living on without news.
     """
 
-    def __init__(self, *, address: KafkaAddress, starts: Mapping[int, int], sink: Sink, failed: Callable[[Exception], None]) -> None:
+    def __init__(
+        self, *, address: KafkaAddress, topic_id: str, starts: Mapping[int, int], sink: Sink, failed: Callable[[Exception], None]
+    ) -> None:
         self._address = address
+        self._topic_id = topic_id
         self._positions = dict(starts)
         self._sink = sink
         self._failed = failed
+        self._client: KafkaConsumer | None = None
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"eventlog-tail-{address.topic}", daemon=True)
 
     def start(self) -> None:
+        """Begins to read. Raises `ConfigurationError` when there is no reading on from where it is to start."""
+        self._client = read_partitions(self._address, self._topic_id, self._positions)
         self._thread.start()
 
     def stop(self) -> None:
         self._stop.set()
         if self._thread.ident is not None:
             self._thread.join()
+        if self._client is not None:
+            self._client.close()
 
     def _run(self) -> None:
         try:
             while not self._stop.is_set():
                 try:
                     self._follow()
-                except (OffsetOutOfRangeError, UnknownTopicOrPartitionError):
-                    raise
-                except KafkaError:
+                except KafkaError:  # of an offset out of range, the next attempt says which end of the log it lies behind
                     self._stop.wait(_RETRY_SECONDS)
                 except CheckpointError as error:
                     if isinstance(error, ConfigurationError) or not isinstance(error.__cause__, KafkaError):
@@ -97,10 +116,11 @@ class Tail:
             self._failed(error)
 
     def _follow(self) -> None:
-        client = read_partitions(self._address, self._positions)
+        client, self._client = self._client or read_partitions(self._address, self._topic_id, self._positions), None
         try:
             while not self._stop.is_set():
                 records, positions = poll(client, _POLL_MS)
+                require_topic(client._cluster, self._address, self._topic_id)
                 if records or positions != self._positions:
                     self._sink(records, positions)
                     self._positions = positions
@@ -108,9 +128,11 @@ class Tail:
             client.close()
 
 
-def read_until(address: KafkaAddress, starts: Mapping[int, int], ends: Mapping[int, int]) -> Iterator[tuple[Sequence[Record], Position]]:
+def read_until(
+    address: KafkaAddress, topic_id: str, starts: Mapping[int, int], ends: Mapping[int, int]
+) -> Iterator[tuple[Sequence[Record], Position]]:
     """Everything that is committed between two cuts, in batches, each with the position that it reaches."""
-    client = read_partitions(address, starts)
+    client = read_partitions(address, topic_id, starts)
     try:
         positions = dict(starts)
         while any(positions[number] < end for number, end in ends.items()):

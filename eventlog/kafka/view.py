@@ -14,6 +14,7 @@ from pathlib import Path
 
 from eventlog.errors import CheckpointError, HistoryRemoved, StorageError, StoreClosed, Unavailable
 from eventlog.head_cache import LeastRecentlyUsed
+from eventlog.kafka.clock import LogClock
 from eventlog.kafka.pending import Pending, record_of
 from eventlog.kafka.topic import partition_of
 from eventlog.log import LogIdentity, Record
@@ -34,7 +35,7 @@ class View:
     def __init__(self, *, identity: LogIdentity, directory: Path, hold_ms: int) -> None:
         self._identity = identity
         self._directory = directory
-        self._hold_ms = hold_ms
+        self.clock = LogClock(hold_ms=hold_ms)
         self._projection: Projection | None = None
         self._changed = threading.Condition()  # guards everything below
         self._positions: dict[int, int] = {}
@@ -102,12 +103,13 @@ class View:
 
     def ingest(self, records: Sequence[Record], positions: Mapping[int, int]) -> None:
         """Makes records visible. Called by the tail alone."""
+        self.clock.heard(max((record.recorded_at for record in records), default=0))
         found = interpret(
             records,
             heads_of=self.heads,
             blocked=self._blocked,
             keep_events=True,
-            compacted_before=self.compacted_before(),
+            compacted_before=self.clock.compacted_before(),
             partition_of=self._partition_of,
         )
         with self._changed:
@@ -137,6 +139,12 @@ class View:
     def positions(self) -> dict[int, int]:
         with self._changed:
             return dict(self._positions)
+
+    @property
+    def applied(self) -> dict[int, int]:
+        """As far as the projection has come; `positions` is ahead of it."""
+        with self._changed:
+            return dict(self._applied)
 
     def next_offset(self, partition: int) -> int:
         return self._positions[partition]
@@ -280,17 +288,13 @@ class View:
             log,
             projection,
             keep_events=True,
-            compacted_before=self.compacted_before(),
+            compacted_before=self.clock.compacted_before,
             partition_of=self._partition_of,
             progress=progress,
         )
 
     def _partition_of(self, checkpoint_id: str) -> int:
         return partition_of(checkpoint_id, self._identity.partitions)
-
-    def compacted_before(self) -> int:
-        """Milliseconds: what was recorded earlier has outlived the topic's hold."""
-        return int(time.time() * 1000) - self._hold_ms
 
     def _make(self, path: Path) -> Projection:
         return Projection(path=path, store_id=self._identity.store_id, partitions=self._identity.partitions, keep_events=True)

@@ -6,6 +6,7 @@ import pytest
 
 from eventlog import CheckpointStore, EventId, Quarantined, Revision
 from eventlog.event import GENESIS
+from eventlog.verification import FaultKind, verify
 from tests.kafka_log.conftest import OpenStore
 from tests.kafka_log.samples import event_of, initial, write_foreign
 
@@ -110,6 +111,27 @@ def test_a_record_that_no_checkpoint_would_be_replaced_by_blocks_none(broker: st
         f"its key is not the id of its checkpoint {one.id}",
         "it belongs to partition 0",
     ]
+
+
+def test_verification_names_what_lies_in_another_partition_than_its_keys(broker: str, topic: str, store: CheckpointStore) -> None:
+    one = initial(partition=0)
+    store.compare_and_swap(one, None)
+    head = good_head(store, one.id)
+    write_foreign(broker, topic, (1, one.id.encode(), event_of(one.next({"foreign": True}), head, 0)), (1, one.id.encode(), b"rubbish"))
+    store.compare_and_swap(one.next({"fine": True}), 0)
+    found = verify(store)
+    assert dict(found.fault_counts) == {FaultKind.WRONG_PARTITION: 1, FaultKind.UNREADABLE: 1}, found.faults
+    wrong = next(fault for fault in found.faults if fault.kind is FaultKind.WRONG_PARTITION)
+    assert (wrong.position, wrong.checkpoint_id, wrong.problem) == ("1:0", one.id, "belongs to partition 0")
+    assert found.checkpoints == 1
+
+
+def test_verification_and_projection_agree_on_what_a_foreign_record_blocks(broker: str, topic: str, store: CheckpointStore) -> None:
+    """A checkpoint that begins with a foreign record has no good revision, whatever comes behind it."""
+    squatted = initial(partition=0)
+    write_foreign(broker, topic, (0, squatted.id.encode(), b"rubbish"), (0, squatted.id.encode(), event_of(squatted)))
+    found = verify(store)
+    assert dict(found.fault_counts) == {FaultKind.UNREADABLE: 1, FaultKind.BEHIND_A_FAULT: 1}, found.faults
 
 
 def test_a_checkpoint_that_begins_with_a_foreign_record_cannot_be_written(broker: str, topic: str, store: CheckpointStore) -> None:

@@ -195,6 +195,20 @@ def test_a_record_that_was_not_acknowledged_ends_the_producer_and_nothing_is_com
     assert told == []
 
 
+def test_records_that_got_a_place_which_was_read_already_are_not_committed(bench: Bench) -> None:
+    """The topic was deleted and made again a moment ago, and nobody here has noticed yet."""
+    bench.view.read_up_to = 7
+    _, told = bench.propose()
+    bench.run()
+    first = bench.producer
+    first.sends[0].acknowledge()
+    assert first.sends[0].value.offset == 0
+    bench.run()
+    assert "commit" not in first.calls
+    assert bench.discarded == [first]
+    assert told == []
+
+
 def test_a_reported_commit_is_not_believed_before_the_tail_shows_the_event(bench: Bench) -> None:
     (proposal,), told = bench.propose()
     bench.run()
