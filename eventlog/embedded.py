@@ -17,7 +17,18 @@ from typing import NamedTuple
 
 from eventlog import codec, retry
 from eventlog.checkpoint import Receipt, from_millis
-from eventlog.embedded_files import BUSY_SECONDS, LOG_FILE, Readers, any_record_of, checksum, connect, keep_for_ever, record_of, translate
+from eventlog.embedded_files import (
+    BUSY_SECONDS,
+    LOG_FILE,
+    Readers,
+    any_record_of,
+    checksum,
+    connect,
+    keep_for_ever,
+    record_of,
+    remove_what_creation_left,
+    translate,
+)
 from eventlog.errors import Busy, CheckpointError, NotAStore, OutcomeUnknown, StorageError, StoreClosed
 from eventlog.event import GENESIS
 from eventlog.group_commit import GroupCommit, LeaderInterrupted
@@ -72,6 +83,7 @@ class EmbeddedLog:
     def open(self) -> None:
         """Opens the files. Raises `NotAStore`, `SchemaMismatch`, `Corrupted` or `StorageError`."""
         self._pid = os.getpid()
+        remove_what_creation_left(self.directory)
         self._writer = connect(self._path, wait=False)
         try:
             store_id = self._writer.execute("SELECT value FROM meta WHERE key = 'store_id'").fetchone()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
+import re
 import secrets
 import sqlite3
 import threading
@@ -24,37 +26,76 @@ LOG_FILE = "log.sqlite3"
 APPLICATION_ID = 0x45564C47  # "EVLG", in SQLite's own header field for the kind of file
 FORMAT_VERSION = 1
 BUSY_SECONDS = 30.0
+_DRAFT = re.compile(rf"{re.escape(LOG_FILE)}\.[0-9a-f]{{16}}\.new(-journal|-wal|-shm)?").fullmatch
 
 
 def create(directory: Path) -> str:
     """Makes a new, empty log in a new or empty directory; returns its store id.
 
     The file is written under another name and linked into place when it is complete, so that a process that dies in between
-    leaves no half store. Raises `ConfigurationError` when the directory is in use, `StorageError` when it cannot be written.
+    leaves no half store; what it does leave, the next to create or open a store here removes. Raises `ConfigurationError` when the
+    directory is in use, `StorageError` when it cannot be written.
     """
-    path = directory / LOG_FILE
-    draft = directory / f"{LOG_FILE}.{secrets.token_hex(8)}.new"
     store_id = str(EventId.new())
     try:
         _make_directory(directory)
-        if path.exists():
-            raise ConfigurationError(f"{directory} already holds a store", hint="Open it, or choose another directory.")
-        foreign = sorted(each.name for each in directory.iterdir() if not each.name.startswith(LOG_FILE))
-        if foreign:
-            raise ConfigurationError(f"{directory} is not empty (it holds {foreign[0]})", hint="Choose a new or empty directory.")
-        _write_empty(draft, store_id)
-        os.link(draft, path)
-        _flush_directory(directory)
+        with _creation_lock(directory):
+            _create(directory, store_id)
     except sqlite3.Error as error:
-        raise translate(error, draft) from error
+        raise translate(error, directory) from error
     except FileExistsError as error:
         raise ConfigurationError(f"{directory} already holds a store", hint="Open it, or choose another directory.") from error
     except OSError as error:
         raise StorageError(str(directory), f"cannot be made, read or written: {error.strerror}") from error
+    return store_id
+
+
+def _create(directory: Path, store_id: str) -> None:
+    path = directory / LOG_FILE
+    if path.exists():
+        raise ConfigurationError(f"{directory} already holds a store", hint="Open it, or choose another directory.")
+    foreign = sorted(each.name for each in directory.iterdir() if not each.name.startswith(LOG_FILE))
+    if foreign:
+        raise ConfigurationError(f"{directory} is not empty (it holds {foreign[0]})", hint="Choose a new or empty directory.")
+    draft = directory / f"{LOG_FILE}.{secrets.token_hex(8)}.new"
+    try:
+        _write_empty(draft, store_id)
+        os.link(draft, path)
+        _flush_directory(directory)
     finally:
         with contextlib.suppress(OSError):
-            draft.unlink(missing_ok=True)
-    return store_id
+            _remove_drafts(directory)
+
+
+@contextlib.contextmanager
+def _creation_lock(directory: Path, *, wait: bool = True) -> Iterator[None]:
+    """Held by whoever makes a store in a directory, so that a draft that is found by the next holder is one of a dead process."""
+    handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(handle)
+
+
+def remove_what_creation_left(directory: Path) -> None:
+    """Removes the drafts of processes that died in `create`: one may be a second name of the log, and be copied and kept with it.
+
+    Does nothing while somebody is at work in there, or where the directory may not be written.
+    """
+    with contextlib.suppress(OSError):
+        if _drafts(directory):
+            with _creation_lock(directory, wait=False):
+                _remove_drafts(directory)
+
+
+def _drafts(directory: Path) -> list[Path]:
+    return [each for each in directory.iterdir() if _DRAFT(each.name)]
+
+
+def _remove_drafts(directory: Path) -> None:
+    for each in _drafts(directory):
+        each.unlink(missing_ok=True)
 
 
 def _make_directory(directory: Path) -> None:
@@ -68,11 +109,11 @@ def _make_directory(directory: Path) -> None:
 def _write_empty(draft: Path, store_id: str) -> None:
     connection = sqlite3.connect(draft, isolation_level=None)
     try:
-        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        connection.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
-        connection.executescript(named("embedded.sql")["tables"])
+        tables = named("embedded.sql")["tables"]
+        connection.executescript(f"BEGIN; PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {FORMAT_VERSION}; {tables}")
         meta = [("store_id", store_id), ("created_at", str(int(time.time() * 1000)))]
         connection.executemany("INSERT INTO meta VALUES (?, ?)", meta)
+        connection.execute("COMMIT")
         connection.execute("PRAGMA journal_mode = WAL")
     finally:
         connection.close()

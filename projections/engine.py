@@ -14,6 +14,7 @@ from typing import NamedTuple, Self
 import duckdb
 
 from projections.database import Database, Parameters, Rows, Table, ThreadCursor, translated
+from projections.durable import fsync_directory, put_in_place
 from projections.errors import InvalidBatch, InvalidQuery, ProjectionDamaged, ProjectionError
 from projections.identity import Identity, require_identity
 from projections.ownership import Ownership
@@ -70,6 +71,8 @@ class Projection:
         self.path = path
         self.identity = Identity(store_id=store_id, partitions=partitions, keep_events=keep_events)
         self._ownership = Ownership(path=path) if path else None
+        self._memory_limit = memory_limit
+        self._threads = threads
         self._database = Database(path=path, memory_limit=memory_limit, threads=threads)
         self.snapshot_lock = threading.Lock()  # taken by `snapshot`, one at a time: they share a file name
         self._write_lock = threading.Lock()
@@ -88,6 +91,8 @@ class Projection:
         if self._ownership:
             self._ownership.take()
         try:
+            if self.path is not None and not self.path.exists():
+                self._create(self.path)
             self._database.open()
             self._prepare()
         except BaseException:
@@ -107,6 +112,25 @@ class Projection:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
+
+    def _create(self, path: Path) -> None:
+        """Make a new file under another name, and give it its own when it is complete: DuckDB itself would leave half a file of a process
+        that is killed in here, and refuse to open it ever after.
+        """
+        draft = Path(f"{path}.new")
+        for left in (*_wal_files(path), draft, *_wal_files(draft)):  # of a process that was killed in here, or of a file that was deleted
+            left.unlink(missing_ok=True)
+        database = Database(path=draft, memory_limit=self._memory_limit, threads=self._threads)
+        database.open()
+        try:
+            require_identity(database.writer, self.identity, draft)
+        except duckdb.Error as error:
+            raise translated(error, draft) from error
+        finally:
+            database.close()
+        if _wal_files(draft):
+            raise ProjectionError(f"{draft} still has a WAL after closing")
+        put_in_place(draft, path)
 
     def _prepare(self) -> None:
         """Create or check the tables, and what an open connection needs beside them."""
@@ -298,12 +322,3 @@ def _roll_back(writer: duckdb.DuckDBPyConnection) -> None:
 
 def _wal_files(path: Path) -> list[Path]:
     return [wal for suffix in (".wal", ".wal.checkpoint", ".wal.recovery") if (wal := Path(f"{path}{suffix}")).exists()]
-
-
-def fsync_directory(directory: Path) -> None:
-    """Make a rename in `directory` survive a power loss."""
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

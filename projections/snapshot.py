@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from pathlib import Path
 
 import duckdb
 
 from projections.database import translated
-from projections.engine import Projection, fsync_directory
+from projections.durable import put_in_place
+from projections.engine import Projection
 from projections.errors import ProjectionError
 from projections.statements import identifier, literal
 
@@ -44,7 +44,7 @@ def snapshot(projection: Projection, target: Path) -> None:
                 connection.execute("DETACH snapshot_draft")
         except duckdb.Error as error:
             raise translated(error, projection.path) from error
-        _put_in_place(draft, target)
+        put_in_place(draft, target)
 
 
 def private_copy(source: Path, directory: Path) -> Path:
@@ -65,15 +65,5 @@ def private_copy(source: Path, directory: Path) -> Path:
     directory.mkdir(parents=True, exist_ok=True)
     draft = directory / f"{source.name}.copying"
     shutil.copyfile(source, draft)
-    _put_in_place(draft, directory / source.name)
+    put_in_place(draft, directory / source.name)
     return directory / source.name
-
-
-def _put_in_place(draft: Path, target: Path) -> None:
-    descriptor = os.open(draft, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-    os.replace(draft, target)
-    fsync_directory(target.parent)
