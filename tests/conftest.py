@@ -6,6 +6,7 @@ in one temporary folder, and a watchdog process stops and removes all of it when
 Environment:
     EVENTLOG_TEST_KAFKA=host:port   use this running broker instead of starting one
     EVENTLOG_REQUIRE_BROKER=1       no Java or Maven: fail, where otherwise the tests that need a broker are skipped
+    EVENTLOG_REQUIRE_STRACE=1       no strace: fail, where otherwise the tests that inject faults are skipped
     EVENTLOG_SHARED=DIR             the folder with `data/` in it; default: `shared` beside the checkout
     EVENTLOG_REQUIRE_SHARED=1       no sample data: fail, where otherwise the tests that need it are skipped
 """
@@ -102,6 +103,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         missing = () if os.environ.get("EVENTLOG_TEST_KAFKA") and not own else missing_tools()
         if missing:
             _skip_or_fail("NO BROKER", f"{' and '.join(missing)} not found; install Java 17 and Maven", "EVENTLOG_REQUIRE_BROKER")
+    if item.get_closest_marker("strace") is not None and shutil.which("strace") is None:
+        _skip_or_fail("NO STRACE", "strace not found; install it to inject faults", "EVENTLOG_REQUIRE_STRACE")
     if item.get_closest_marker("shared_data") is not None and not _shared_data().is_dir():
         _skip_or_fail("NO SAMPLE DATA", f"no folder {_shared_data()}; set EVENTLOG_SHARED", "EVENTLOG_REQUIRE_SHARED")
 
@@ -114,7 +117,7 @@ def _skip_or_fail(what: str, why: str, required_by: str) -> None:
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     reasons = [str(report.longrepr[2]) for report in terminalreporter.stats.get("skipped", []) if isinstance(report.longrepr, tuple)]
-    for what in ("NO BROKER", "NO SAMPLE DATA"):
+    for what in ("NO BROKER", "NO STRACE", "NO SAMPLE DATA"):
         matching = [reason for reason in reasons if f"{what}: " in reason]
         if matching:
             terminalreporter.write_line(

@@ -1,0 +1,16 @@
+"""What a process can be asked to do, by name."""
+
+from __future__ import annotations
+
+from tests.faults.embedded import projecting, promises, workloads
+
+TASKS = {
+    "life": workloads.life,
+    "prepared": workloads.prepared,
+    "together": workloads.together,
+    "rebuilding": workloads.rebuilding,
+    "long_journal": workloads.long_journal,
+    "projecting": projecting.projecting,
+    "check": promises.check,
+    "check_projection": projecting.check_projection,
+}
