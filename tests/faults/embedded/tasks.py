@@ -10,6 +10,7 @@ TASKS = {
     "together": workloads.together,
     "rebuilding": workloads.rebuilding,
     "long_journal": workloads.long_journal,
+    "asking": workloads.asking,
     "projecting": projecting.projecting,
     "check": promises.check,
     "check_projection": projecting.check_projection,

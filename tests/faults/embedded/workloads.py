@@ -6,7 +6,9 @@ is raised ends the process, which fails the test.
 
 from __future__ import annotations
 
+import os
 import random
+import signal
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -45,9 +47,11 @@ def following(checkpoint: Checkpoint, name: str, size: int = 200, *, event: str 
 class Caller:
     """One store, used as an application would, with everything noted."""
 
-    def __init__(self, directory: Path, notes: Notes) -> None:
+    def __init__(self, directory: Path, notes: Notes, *, asks: bool = True) -> None:
         self.directory = directory
         self.notes = notes
+        self.asks = asks  # about an unknown outcome, at once
+        self.unknown = 0  # outcomes so far
         self.store: CheckpointStore | None = None
 
     def step(self, name: str, call: Callable[[], Any]) -> bool:
@@ -78,7 +82,7 @@ class Caller:
             self.step("close", self.store.close)
 
     def commit(self, checkpoint: Checkpoint, expected: int | None) -> bool:
-        """Whether it was committed. An unknown outcome is asked about at once."""
+        """Whether it was committed."""
         if self.store is None:
             return False
         number = self.notes.attempt(checkpoint)
@@ -117,7 +121,8 @@ class Caller:
     def _answered(self, number: str, checkpoint: Checkpoint, outcome: Receipt | CheckpointError) -> bool:
         assert self.store is not None
         self.notes.answer(number, outcome)
-        if isinstance(outcome, OutcomeUnknown):
+        self.unknown += isinstance(outcome, OutcomeUnknown)
+        if isinstance(outcome, OutcomeUnknown) and self.asks:
             try:
                 found = self.store.resolve(checkpoint) is not None
             except CheckpointError:
@@ -202,9 +207,22 @@ def rebuilding(notes: Notes, directory: str) -> None:
 
 
 def long_journal(notes: Notes, directory: str) -> None:
-    """A journal that outgrows the first part of its index (4,062 frames of 4 KB): SQLite extends -shm behind the flush of a commit."""
-    caller = Caller(Path(directory) / "store", notes)
+    """A journal that outgrows the first part of its index (4,062 frames of 4 KB): SQLite extends -shm behind the flush of a commit.
+
+    Dies at the first commit that fails, before anything else is written.
+    """
+    caller = Caller(Path(directory) / "store", notes, asks=False)
     with caller.opened(journal_pages=0):
         for number in range(6):
-            caller.commit(first(f"huge {number}", 7_000_000), None)
-        caller.commit(first("small"), None)
+            if not caller.commit(first(f"huge {number}", 7_000_000), None):
+                os.kill(os.getpid(), signal.SIGKILL)
+
+
+def asking(notes: Notes, directory: str) -> None:
+    """Commits until one has an unknown outcome, asks what became of it, and dies before anything else is written."""
+    caller = Caller(Path(directory) / "store", notes)
+    with caller.opened():
+        for number in range(6):
+            caller.commit(first(f"asking {number}"), None)
+            if caller.unknown:
+                os.kill(os.getpid(), signal.SIGKILL)
