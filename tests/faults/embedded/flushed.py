@@ -1,7 +1,7 @@
 """Reads strace's lines of a whole run in order and says what was not flushed where it had to be.
 
-A kill leaves the kernel's memory as it was, so no kill shows a missing flush; a power loss does. This holds the order itself: no answer while
-anything that it rests on is only written, no database page before the journal that can restore it, no name before its content.
+A kill leaves the kernel's memory as it was, so no kill shows a missing flush; a power loss does. This holds the order itself: no answer
+while anything that it rests on is only written, no database page before the journal that can restore it, no name before its content.
 """
 
 from __future__ import annotations

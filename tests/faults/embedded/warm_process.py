@@ -1,7 +1,7 @@
-"""A process that has imported everything and forks a fresh one for each task: `python -m tests.faults.embedded.warm_process`, socket as stdin.
+"""A process that has imported everything and forks a fresh one for each task; its stdin is the socket that it is told them by.
 
-A start of Python with all that a store imports takes a second, a fork of this one some milliseconds; hundreds of kills need that. It opens
-no store and has one thread, so that what it forks is as good as new.
+A start of Python with all that a store imports takes a second, a fork of this one some milliseconds; hundreds of kills need that.
+It opens no store and has one thread, so that what it forks is as good as new.
 """
 
 from __future__ import annotations

@@ -190,10 +190,9 @@ def together(notes: Notes, directory: str) -> None:
             if caller.commit(successor, checkpoint.revision):
                 checkpoint = successor
 
-    with caller.opened():
-        with ThreadPoolExecutor(4) as threads:
-            for ended in [threads.submit(write, f"thread {number}") for number in range(4)]:
-                ended.result()
+    with caller.opened(), ThreadPoolExecutor(4) as threads:
+        for ended in [threads.submit(write, f"thread {number}") for number in range(4)]:
+            ended.result()
 
 
 def rebuilding(notes: Notes, directory: str) -> None:
