@@ -12,7 +12,13 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 
-class Action(StrEnum):
+class _Word(StrEnum):
+    """Hashed for every operation of a history: by the text's own hash, since Enum's is written in Python."""
+
+    __hash__ = str.__hash__
+
+
+class Action(_Word):
     """What was called. `compare_and_swap_many` is one COMMIT for each of its revisions, a list one LIST for each of its items."""
 
     COMMIT = "commit"
@@ -28,7 +34,7 @@ class Action(StrEnum):
 WRITES = frozenset({Action.COMMIT, Action.DELETE, Action.IMPORT})
 
 
-class Mode(StrEnum):
+class Mode(_Word):
     """How fresh a read has to be."""
 
     LATEST = "latest"  # behind a barrier: as of some moment within the call
@@ -37,7 +43,7 @@ class Mode(StrEnum):
     PAST = "past"  # as of a position or a time, or whatever a subscription comes to
 
 
-class Outcome(StrEnum):
+class Outcome(_Word):
     """What the caller was told."""
 
     COMMITTED = "committed"  # a receipt

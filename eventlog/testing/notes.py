@@ -147,7 +147,7 @@ def sightings(thread: str, action: Action, mode: Mode, invoked: int, items: Iter
     """The facts of revisions that came together: one read each."""
     returned = time.monotonic_ns()
     for item in items:
-        checkpoint = getattr(item, "checkpoint", item)
+        checkpoint = getattr(item, "checkpoint", item)  # a list's summary is flat
         yield {
             "thread": thread,
             "action": action.value,
@@ -172,7 +172,8 @@ def answer_each(calls: Sequence[Call], outcomes: Sequence[Any]) -> None:
 
 def entry_of(item: Any) -> LogEntry | Removed:
     """A revision of a history as the log's entry: something with a `checkpoint` and a `type`, a bare checkpoint, or a gap."""
+    if isinstance(item, Checkpoint):
+        return LogEntry(item.revision, item.event_id)
     if hasattr(item, "first_revision"):
         return Removed(item.first_revision, item.last_revision)
-    checkpoint = getattr(item, "checkpoint", item)
-    return LogEntry(checkpoint.revision, checkpoint.event_id, str(getattr(item, "type", "REVISION")))
+    return LogEntry(item.checkpoint.revision, item.checkpoint.event_id, str(item.type))
