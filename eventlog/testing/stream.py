@@ -122,9 +122,12 @@ class Stream:
             self.refusals[revision] = operation
 
     def capable(self, revision: int) -> list[Operation]:
-        """The proposals that can have put a revision into the log: none that was over before somebody was told that it never will be."""
+        """The proposals that can have put a revision into the log.
+
+        That is none that was told that it was a retry, and none that was over before somebody was told that it never will be.
+        """
         refusal = self.refusals.get(revision)
-        proposals = self.proposals.get(revision, [])
+        proposals = [each for each in self.proposals.get(revision, ()) if not each.duplicate]
         if refusal is None:
             return proposals
         return [each for each in proposals if each.returned is None or each.returned >= refusal.invoked]

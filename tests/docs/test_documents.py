@@ -15,9 +15,12 @@ import pytest
 REPOSITORY = Path(__file__).parents[2]
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
 TESTS = {
-    name for path in (REPOSITORY / "tests").rglob("test_*.py") for name in re.findall(r"def (test_\w+)\(", path.read_text(encoding="utf-8"))
+    name
+    for path in [*(REPOSITORY / "tests").rglob("test_*.py"), *(REPOSITORY / "eventlog" / "testing" / "suite").glob("*.py")]
+    for name in re.findall(r"def (test_\w+)\(", path.read_text(encoding="utf-8"))
 }
-PURE = ("position", "ids", "payload", "event", "codec", "rules", "errors", "checkpoint", "retry", "revision")
+CHECKER = tuple(f"testing/{name}" for name in ("history", "stream", "sessions", "tally", "verdict", "checker"))
+PURE = ("position", "ids", "payload", "event", "codec", "rules", "errors", "checkpoint", "retry", "revision", *CHECKER)
 
 
 def blocks(language: str) -> list[str]:
@@ -56,7 +59,7 @@ def environment() -> dict[str, str]:
 COMMAND_FOLDER = REPOSITORY / "tests" / "docs" / "bin"
 
 
-@pytest.mark.parametrize("document", ["docs/guarantees.md", "docs/cases.md", "docs/decisions.md"])
+@pytest.mark.parametrize("document", ["docs/guarantees.md", "docs/cases.md", "docs/decisions.md", "docs/testing-a-store.md"])
 def test_every_test_that_a_document_names_exists(document: str) -> None:
     text = (REPOSITORY / document).read_text(encoding="utf-8")
     missing = {name for name in re.findall(r"`(test_\w+)`", text) if name not in TESTS}
@@ -87,8 +90,14 @@ def test_the_pure_core_imports_no_client_library(module: str) -> None:
     assert {name.split(".")[0] for name in names}.isdisjoint({"kafka", "duckdb", "sqlite3", "projections", "asyncio", "socket"}), names
 
 
-def test_rules_have_no_clock_and_no_chance() -> None:
-    assert imported(REPOSITORY / "eventlog" / "rules.py").isdisjoint({"time", "random", "datetime", "os", "secrets"})
+@pytest.mark.parametrize("module", ["rules", *CHECKER])
+def test_rules_have_no_clock_and_no_chance(module: str) -> None:
+    assert imported(REPOSITORY / "eventlog" / f"{module}.py").isdisjoint({"time", "random", "datetime", "os", "secrets", "pathlib"})
+
+
+def test_only_the_suite_needs_pytest() -> None:
+    needing = {path.parent.name for path in (REPOSITORY / "eventlog").rglob("*.py") if "pytest" in imported(path)}
+    assert needing == {"suite"}
 
 
 def test_a_file_reads_in_a_minute() -> None:

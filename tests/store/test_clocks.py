@@ -2,25 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import pytest
 
-from eventlog import CheckpointStore, InvalidRequest, Receipt
-from tests.store.samples import initial, nothing_written, outcome, revisions, since
-
-
-def test_a_writers_clock_that_goes_back_changes_no_order(store: CheckpointStore) -> None:
-    before = store.position()
-    written = [initial()]
-    start = written[0].updated_at
-    store.compare_and_swap(written[0], None)
-    for hours in (-1, 5, -1000, 0, 0):
-        written.append(written[-1].next({"hours": hours}, updated_at=start + timedelta(hours=hours)))
-        assert isinstance(outcome(store, written[-1], written[-1].revision - 1), Receipt)
-    assert [each.checkpoint for each in revisions(store, written[0].id)] == written
-    assert [each.checkpoint for each in since(store, before)] == written
-    assert store.load(written[0].id) == written[-1]
+from eventlog import CheckpointStore, InvalidRequest
+from tests.store.samples import initial, nothing_written
 
 
 def test_the_logs_clock_never_goes_back(store: CheckpointStore) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -34,17 +33,6 @@ def test_every_load_gets_a_payload_of_its_own(store: CheckpointStore) -> None:
     one.labels["a"] = "changed"
     one.usage["t"] = 0
     assert store.load(first.id) == first
-
-
-def test_a_commit_is_seen_by_every_store_at_once(store: CheckpointStore, opening: Callable[..., CheckpointStore]) -> None:
-    other = opening()
-    checkpoint = initial()
-    store.compare_and_swap(checkpoint, None)
-    assert other.load(checkpoint.id) == checkpoint
-    for _ in range(3):
-        checkpoint = checkpoint.next({"more": checkpoint.revision})
-        store.compare_and_swap(checkpoint, checkpoint.revision - 1)
-        assert other.load(checkpoint.id) == store.load(checkpoint.id) == checkpoint
 
 
 def test_a_commit_of_another_process_is_seen_at_once(store: CheckpointStore, second_address: str) -> None:

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from eventlog import CheckpointStore, EventType, Position, Revision, StoreClosed, open_store
+from eventlog import CheckpointStore, EventType, Position, Receipt, Revision, StoreClosed, open_store
 from tests.store.other_process import finish, start
 from tests.store.samples import initial, since, stream
 
@@ -32,6 +32,15 @@ def test_from_now(store: CheckpointStore) -> None:
     now = store.position()
     written = stream(store, 3)
     assert [each.checkpoint for each in since(store, now)] == written
+
+
+def test_every_receipt_points_just_behind_its_event(store: CheckpointStore) -> None:
+    first = initial()
+    receipt = store.compare_and_swap(first, None)
+    assert isinstance(receipt, Receipt)
+    (found,) = (each for each in since(store, Position()) if each.checkpoint.event_id == first.event_id)
+    assert (found.position, found.recorded_at) == (receipt.position, receipt.recorded_at)
+    assert store.position().covers(receipt.position)
 
 
 def test_it_resumes_behind_any_revision(store: CheckpointStore) -> None:

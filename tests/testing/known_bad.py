@@ -84,6 +84,7 @@ BAD = [
     ),
     Bad(Rule.NOBODY_PROPOSED, "an event out of nowhere", [A], log("a", "x")),
     Bad(Rule.NOBODY_PROPOSED, "an unknown one, but elsewhere", [A, B, commit("x", 0, (4, 5), UNKNOWN)], log("a", "b", "x")),
+    Bad(Rule.NOBODY_PROPOSED, "a retry of what was never sent", [A, commit("b", 0, (2, 3), duplicate=True)], log("a", "b")),
     Bad(Rule.LOST, "acknowledged, then overwritten by another", [A, B, commit("x", 0, (2, 4))], log("a", "x")),
     Bad(Rule.LOST, "acknowledged, gone after a restart", [A, B, C], log("a", "b")),
     Bad(Rule.MISPLACED, "appended wherever there was room", [A, B, commit("x", 0, (4, 5))], log("a", "b", "x")),
@@ -122,6 +123,12 @@ BAD = [
         Rule.FALSE_RESOLVE,
         "it never will be, and then it is",
         [A, commit("b", 0, (2, 3), UNKNOWN), resolve("b", None, (4, 5))],
+        log("a", "b"),
+    ),
+    Bad(
+        Rule.FALSE_RESOLVE,
+        "it never will be, and sent again it had been there before",
+        [A, commit("b", 0, (2, 3), UNKNOWN), resolve("b", None, (4, 5)), commit("b", 0, (6, 7), duplicate=True)],
         log("a", "b"),
     ),
     Bad(

@@ -80,8 +80,9 @@ def _write(draw: st.DrawFn, blank: Operation, state: State, proposed: dict[str, 
 
 def _answers(asked: Operation, state: State) -> list[Operation]:
     last = state[-1].revision if state else None
+    there = any(entry.event_id == asked.event_id for entry in state)
     return [
-        asked._replace(outcome=Outcome.COMMITTED, revision=asked.proposed),
+        asked._replace(outcome=Outcome.COMMITTED, revision=asked.proposed, duplicate=there),
         asked._replace(outcome=Outcome.DELETED, revision=last),
         *([asked._replace(outcome=Outcome.NOT_FOUND)] if asked.expected is not None else []),
         asked._replace(outcome=Outcome.CONFLICT, actual=last),
@@ -118,18 +119,20 @@ def _read(draw: st.DrawFn, blank: Operation, state: State) -> Operation:
 
 def _change(draw: st.DrawFn, operations: list[Operation], log: list[LogEntry]) -> tuple[list[Operation], list[LogEntry]]:
     """Something that a broken store might have said or done."""
-    what = draw(st.sampled_from(["time", "time", "time", "outcome", "revision", "seen", "gone", "lost", "extra", "swap"]))
+    what = draw(st.sampled_from(["time", "time", "time", "outcome", "revision", "seen", "gone", "lost", "extra", "swap", "duplicate"]))
     number = draw(st.integers(0, len(operations) - 1))
     operation = operations[number]
     change: dict[str, Any] = {}
-    if what == "time":
+    if what == "duplicate":
+        change = {"duplicate": not operation.duplicate}
+    elif what == "time":
         invoked = draw(st.integers(-3, MOMENTS))
         change = {"invoked": invoked, "returned": None if operation.returned is None else invoked + draw(st.integers(0, 4))}
     elif what == "outcome" and operation.action in WRITES:
         outcome = draw(
             st.sampled_from([Outcome.COMMITTED, Outcome.CONFLICT, Outcome.NOT_FOUND, Outcome.DELETED, Outcome.UNKNOWN, Outcome.REFUSED])
         )
-        change = {"outcome": outcome, "revision": None, "actual": None}
+        change = {"outcome": outcome, "revision": None, "actual": None, "duplicate": None}
         if outcome is Outcome.COMMITTED:
             change["revision"] = operation.proposed
         elif outcome is Outcome.CONFLICT:

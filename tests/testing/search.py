@@ -63,7 +63,7 @@ def _write(state: State, operation: Operation) -> State | None:
         case Outcome.COMMITTED if there is not None:
             return state if there == mine and operation.revision == there.revision and _consistent(operation) else None
         case Outcome.COMMITTED:
-            return (*state, mine) if fits and operation.revision == operation.proposed else None
+            return (*state, mine) if fits and not operation.duplicate and operation.revision == operation.proposed else None
         case Outcome.UNKNOWN | Outcome.PENDING:
             return (*state, mine) if fits and there is None else None
         case Outcome.CONFLICT:
