@@ -15,7 +15,7 @@ from eventlog.checkpoint import Checkpoint
 from eventlog.errors import NotFound
 from eventlog.ids import CheckpointId, EventId
 from eventlog.testing.history import Action, LogEntry, Mode, Removed
-from eventlog.testing.journal import Journal, MemoryJournal
+from eventlog.testing.journal import Journal
 from eventlog.testing.notes import Call, answer_each, deletion, enquiry, entry_of, is_whole, mode_of, proposal, question, sightings
 
 
@@ -24,15 +24,15 @@ class Recorder:
 
     Arguments:
         store: whatever has the methods that are called. It gives receipts with a `revision`, and the errors of `eventlog`.
-        journal: where to; one recorder has one, and is one session. In memory when None: iterate over `recorder.journal`.
+        journal: where to: a `MemoryJournal`, or a `FileJournal`. One recorder has one, and is one session.
 
     Every method passes its arguments on as they are and gives back, or raises, what the store does. Only `delete` chooses the event id
     if the caller did not: without one, what became of a deletion whose caller was killed could not be said.
     """
 
-    def __init__(self, store: Any, journal: Journal | None = None) -> None:
+    def __init__(self, store: Any, journal: Journal) -> None:
         self.store = store
-        self.journal: Journal = MemoryJournal() if journal is None else journal
+        self.journal = journal
 
     # -- writing --------------------------------------------------------------------------------------------------
 

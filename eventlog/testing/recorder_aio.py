@@ -14,16 +14,16 @@ from uuid import UUID
 from eventlog.checkpoint import Checkpoint
 from eventlog.ids import CheckpointId, EventId
 from eventlog.testing.history import Action, LogEntry, Mode
-from eventlog.testing.journal import Journal, MemoryJournal
+from eventlog.testing.journal import Journal
 from eventlog.testing.notes import Call, answer_each, deletion, enquiry, entry_of, is_whole, mode_of, proposal, question, sightings
 
 
 class AsyncRecorder:
     """As `Recorder`, for an asynchronous store. A call that is cancelled has an unknown outcome."""
 
-    def __init__(self, store: Any, journal: Journal | None = None) -> None:
+    def __init__(self, store: Any, journal: Journal) -> None:
         self.store = store
-        self.journal: Journal = MemoryJournal() if journal is None else journal
+        self.journal = journal
 
     # -- writing --------------------------------------------------------------------------------------------------
 

@@ -10,6 +10,8 @@ from tests.store.conftest import Shared
 
 
 class TestBothLogs(StoreContract):
+    turns = 30  # two processes' worth of stores take a Kafka partition from one another at each hand-over
+
     @pytest.fixture
     def store(self, shared: Shared) -> CheckpointStore:
         """Shared by all tests: opening takes seconds on Kafka."""
