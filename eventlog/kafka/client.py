@@ -20,6 +20,7 @@ from kafka.net.compat import KafkaNetClient
 
 from eventlog.address import KafkaAddress
 from eventlog.errors import CheckpointError, ConfigurationError, InvalidRequest, Unavailable
+from eventlog.kafka.boundaries import Boundary, passed
 
 Client = TypeVar("Client")
 
@@ -172,6 +173,25 @@ def _connected(make: Callable[..., Client], address: KafkaAddress, **settings: A
             each.close()
             each._net.stop()
         raise
+
+
+def begin_commit(producer: TransactionalProducer, answered: Callable[[Exception | None], None]) -> Any:
+    """Asks for the commit of the open transaction, and returns the client's result without waiting for it.
+
+    `commit_transaction()` would wait without a bound (defect D); these are its two steps. `answered` is called in the client's thread, once
+    the result is known, with the error if there is one. Raises `KafkaError` when the client knows already that the transaction is lost.
+    """
+    result = producer._transaction_manager.begin_commit()
+    done = result.done
+
+    def tell(error: Exception | None = None) -> None:
+        passed(Boundary.COMMIT_ANSWERED)
+        done(error=error)
+        answered(error)
+
+    result.done = tell
+    producer._sender.wakeup()
+    return result
 
 
 def discard(producer: TransactionalProducer, *, timeout: float = 5.0) -> None:

@@ -7,6 +7,7 @@ import threading
 
 from eventlog.address import KafkaAddress
 from eventlog.errors import ConfigurationError, Unavailable
+from eventlog.kafka.boundaries import Boundary, passed
 from eventlog.kafka.client import TransactionalProducer, discard, producer, require_topic, translated
 from eventlog.kafka.offsets import Offsets
 from eventlog.kafka.view import View
@@ -76,12 +77,16 @@ class Ownership:
         """
         owner = producer(self._address, transactional_id=self.transactional_id(partition), max_event_bytes=self._max_event_bytes)
         try:
+            passed(Boundary.FENCING)
             with translated(self._address):
                 owner.init_transactions()
+                passed(Boundary.FENCED)
                 owner.partitions_for(self._address.topic)
                 self._require_topic(owner)
             end = self._offsets.high_watermark(partition, timeout=_CATCH_UP_SECONDS)
+            passed(Boundary.BARRIER_SET)
             self._catch_up(partition, end)
+            passed(Boundary.CAUGHT_UP)
         except BaseException:
             discard(owner)
             raise

@@ -16,7 +16,8 @@ from eventlog.checkpoint import Receipt, from_millis
 from eventlog.errors import CheckpointError, HistoryRemoved, OutcomeUnknown, Quarantined
 from eventlog.event import GENESIS
 from eventlog.ids import EventId
-from eventlog.kafka.client import DELIVERY_TIMEOUT_MS, REQUEST_TIMEOUT_MS, TransactionalProducer, discard
+from eventlog.kafka.boundaries import Boundary, is_heard, passed
+from eventlog.kafka.client import DELIVERY_TIMEOUT_MS, REQUEST_TIMEOUT_MS, TransactionalProducer, begin_commit, discard
 from eventlog.kafka.ownership import Hold, Ownership
 from eventlog.kafka.view import View
 from eventlog.kafka.waiting import Item
@@ -27,6 +28,7 @@ MOST_IN_A_TRANSACTION = 1_000  # facts: 28.7k events a second in transactions of
 _MOST_BYTES = 16 << 20
 _SEND_SECONDS = DELIVERY_TIMEOUT_MS / 1000 + 1  # the client gives up by itself within its delivery time-out
 _COMMIT_SECONDS = REQUEST_TIMEOUT_MS / 1000 + 1  # one request; an answer lost on the way is settled by taking over
+_ANSWER_SECONDS = 1.0  # for the same answer once the tail has shown the events: nobody waits but the next transaction
 _EXPIRE_SECONDS = 0.1  # how late a caller in line may learn that its time is up
 _IN_THIS_BATCH = -1  # the offset of a head that is only proposed yet
 _RETRY_SECONDS = 0.2  # between attempts to take a partition over while the broker does not answer
@@ -161,6 +163,7 @@ class PartitionWriter:
         Any error: the producer is thrown away, the partition is taken over again, and each open proposal is settled by its event id.
         """
         taken = self._take()
+        passed(Boundary.VALIDATING)
         heads = self._view.heads(list({item.proposal.checkpoint_id for item in taken if item.proposal is not None}))
         events: list[tuple[Item, bytes]] = []
         for item in taken:
@@ -169,6 +172,7 @@ class PartitionWriter:
                 events.append((item, event))
         self.queue.extendleft(reversed(self._deferred))
         self._deferred.clear()
+        passed(Boundary.VALIDATED)
         if not events:
             return True
         assert self._producer is not None
@@ -177,12 +181,11 @@ class PartitionWriter:
         self._last_offset = -1
         try:
             self._producer.begin_transaction()
+            passed(Boundary.BEGUN)
             for item, _ in events:
                 item.sent = True
             self._sends = [
-                self._producer.send(self._topic, value=event, key=item.proposal.checkpoint_id.encode(), partition=self._partition)
-                for item, event in events
-                if item.proposal is not None
+                self._send(self._producer, item.proposal.checkpoint_id, event) for item, event in events if item.proposal is not None
             ]
         except (KafkaError, ValueError, AssertionError) as error:
             self._lost(now, error)
@@ -191,6 +194,13 @@ class PartitionWriter:
         self.state = State.SENT
         self._step_ends = now + _SEND_SECONDS
         return True
+
+    def _send(self, producer: TransactionalProducer, checkpoint_id: str, event: bytes) -> Any:
+        sending = producer.send(self._topic, value=event, key=checkpoint_id.encode(), partition=self._partition)
+        if is_heard():
+            sending.add_callback(_acknowledged)  # 1 us a record, where a whole event takes 35
+        passed(Boundary.SENT)
+        return sending
 
     def _acknowledged(self, now: float) -> bool:
         if not self._sends[-1].is_done:
@@ -208,34 +218,42 @@ class PartitionWriter:
         self._last_offset = self._sends[-1].value.offset
         assert self._producer is not None
         try:
-            # `commit_transaction()` would wait without a bound (defect D); these are its two steps.
-            self._commit = self._producer._transaction_manager.begin_commit()
-            self._producer._sender.wakeup()
+            self._commit = begin_commit(self._producer, self._commit_answered)
         except KafkaError as error:
             self._lost(now, error)
             return True
+        passed(Boundary.COMMIT_SENT)
         self.state = State.COMMITTING
         self._step_ends = now + _COMMIT_SECONDS
         return True
 
     def _seen(self, now: float) -> bool:
-        if self._view.next_offset(self._partition) > self._last_offset:
+        if self._batch and self._view.next_offset(self._partition) > self._last_offset:
             places = [self._view.seen(item.proposal.event_id) for item in self._batch if item.proposal is not None]
-            if None in places or not self._commit.wait(timeout_ms=1_000):
+            if None in places:
                 self._lost(now, "the tail passed the events without showing them")
                 return True
+            passed(Boundary.TAIL_SEEN)
             for item, place in zip(self._batch, places, strict=True):
                 assert place is not None
                 assert item.proposal is not None
                 item.answer(_receipt(item.proposal, *place))
+            passed(Boundary.ANSWERED)
             self._batch = []
             self.transactions += 1
-            self.state = State.READY
+            self._step_ends = min(self._step_ends, now + _ANSWER_SECONDS)
+        if not self._batch and self._commit.succeeded:
+            self.state = State.READY  # not before: the client begins no transaction while one is open
             return True
         if self._commit.failed or now > self._step_ends:
             self._lost(now, self._commit.exception or "the commit was not confirmed in time")
             return True
         return False
+
+    def _commit_answered(self, error: Exception | None) -> None:
+        """In the client's thread. The tail usually comes later, and wakes the dispatcher then."""
+        if error is not None or not self._batch:
+            self._wake()
 
     # -- taking over ----------------------------------------------------------------------------------------------
 
@@ -330,6 +348,10 @@ class PartitionWriter:
             item.answer(OutcomeUnknown(proposal.checkpoint_id, event_id=proposal.event_id, reason=reason))
         except CheckpointError as error:
             item.answer(item.unanswered(error))
+
+
+def _acknowledged(_: object) -> None:
+    passed(Boundary.ACKNOWLEDGED)
 
 
 def _receipt(proposal: Proposal, partition: int, offset: int, recorded_at: int) -> Receipt:

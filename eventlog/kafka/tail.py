@@ -10,6 +10,7 @@ from kafka.errors import KafkaError
 
 from eventlog.address import KafkaAddress
 from eventlog.errors import CheckpointError, ConfigurationError
+from eventlog.kafka.boundaries import Boundary, passed
 from eventlog.kafka.client import consumer, require_topic, translated
 from eventlog.log import Record
 from eventlog.position import Position
@@ -121,6 +122,8 @@ class Tail:
             while not self._stop.is_set():
                 records, positions = poll(client, _POLL_MS)
                 require_topic(client._cluster, self._address, self._topic_id)
+                if records:
+                    passed(Boundary.TAIL_READ)
                 if records or positions != self._positions:
                     self._sink(records, positions)
                     self._positions = positions

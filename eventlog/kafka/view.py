@@ -14,6 +14,7 @@ from pathlib import Path
 
 from eventlog.errors import CheckpointError, HistoryRemoved, StorageError, StoreClosed, Unavailable
 from eventlog.head_cache import LeastRecentlyUsed
+from eventlog.kafka.boundaries import Boundary, passed
 from eventlog.kafka.clock import LogClock
 from eventlog.kafka.pending import Pending, record_of
 from eventlog.kafka.topic import partition_of
@@ -323,8 +324,10 @@ class View:
                 self._flush_wanted = False  # whoever waits asks again
             if not taken:
                 return
+            passed(Boundary.PROJECTING)
             with translated(self._directory):
                 self._reading().apply(batch)
+            passed(Boundary.PROJECTED)
             with self._changed:
                 self._pending.written(taken)
                 for number, offset in batch.next_offsets.items():

@@ -51,7 +51,16 @@ class ScriptedCommit:
         self.exception: Exception | None = None
         self.answered = False
 
+    def done(self, error: Exception | None = None) -> None:
+        self.answered, self.failed, self.exception = True, error is not None, error
+
+    @property
+    def succeeded(self) -> bool:
+        return self.answered and not self.failed
+
     def wait(self, timeout_ms: int) -> bool:  # noqa: ARG002
+        if self.exception is not None:
+            raise self.exception  # as the real one does
         return self.answered
 
 
@@ -267,6 +276,52 @@ def test_a_failed_commit_that_happened_all_the_same_is_reported_committed(bench:
     bench.run(seconds=1)
     assert isinstance(told[0], Receipt)
     assert bench.producer.calls == [], "it must not be sent twice"
+
+
+def test_what_the_tail_shows_is_committed_whatever_the_client_says(bench: Bench) -> None:
+    """A process that was stopped sees both at once: the answer that never came, and the event."""
+    (proposal,), told = bench.propose()
+    bench.run()
+    first = bench.producer
+    first.sends[0].acknowledge()
+    bench.run()
+    bench.view.show(proposal, 0)
+    first.commit.done(KafkaError("unknown reasons"))
+    bench.run()
+    assert isinstance(told[0], Receipt)
+    assert bench.discarded == [first], "a producer is never used again after any doubt"
+    bench.propose()
+    bench.run(seconds=1)
+    assert bench.producer.calls == ["begin", "send"]
+
+
+def test_the_callers_do_not_wait_for_an_answer_that_was_lost(bench: Bench) -> None:
+    (proposal,), told = bench.propose()
+    bench.run()
+    bench.producer.sends[0].acknowledge()
+    bench.run()
+    bench.view.show(proposal, 0)
+    bench.run()
+    assert isinstance(told[0], Receipt)
+    assert bench.state() is State.COMMITTING, "the client takes no new transaction yet"
+    bench.producer.commit.done()
+    bench.run()
+    assert bench.state() is State.READY
+
+
+def test_the_next_transaction_does_not_wait_long_for_an_answer_that_was_lost(bench: Bench) -> None:
+    (proposal,), _ = bench.propose()
+    bench.run()
+    first = bench.producer
+    first.sends[0].acknowledge()
+    bench.run()
+    bench.view.show(proposal, 0)
+    bench.run()
+    bench.propose()
+    bench.run(seconds=partition._ANSWER_SECONDS + 0.1)
+    assert bench.discarded == [first]
+    bench.run(seconds=1)
+    assert bench.producer.calls == ["begin", "send"]
 
 
 def test_a_caller_whose_time_is_up_is_told_that_the_outcome_is_unknown_and_nothing_is_sent_again(bench: Bench) -> None:
