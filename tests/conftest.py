@@ -91,7 +91,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         fixtures = set(getattr(item, "fixturenames", ()))
-        if fixtures & {"broker", "own_broker"}:
+        if fixtures & {"broker", "own_broker", "cleaning_broker"}:
             item.add_marker("broker")
         if "shared_data" in fixtures:
             item.add_marker("shared_data")
@@ -99,7 +99,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     if item.get_closest_marker("broker") is not None:
-        own = "own_broker" in getattr(item, "fixturenames", ())
+        own = bool({"own_broker", "cleaning_broker"} & set(getattr(item, "fixturenames", ())))
         missing = () if os.environ.get("EVENTLOG_TEST_KAFKA") and not own else missing_tools()
         if missing:
             _skip_or_fail("NO BROKER", f"{' and '.join(missing)} not found; install Java 17 and Maven", "EVENTLOG_REQUIRE_BROKER")
