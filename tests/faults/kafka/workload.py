@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing import forkserver
 from pathlib import Path
+from typing import Any
 
 from eventlog import Checkpoint, CheckpointId, CheckpointStore, Conflict, EventId, NotFound, OutcomeUnknown, RunId, open_store
 from eventlog.address import KafkaAddress, parse_address
@@ -136,8 +137,8 @@ def run(errand: Errand) -> None:
 def _die_with_the_tests() -> None:
     """A stopped process would outlive an interrupted run. The server that forked it ends when nobody holds a certain pipe any more,
     of which each fork has a copy; this one dies with the server."""
-    assert forkserver._forkserver._forkserver_alive_fd is not None
-    os.close(forkserver._forkserver._forkserver_alive_fd)
+    server: Any = forkserver._forkserver
+    os.close(server._forkserver_alive_fd)
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
