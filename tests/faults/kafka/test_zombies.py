@@ -23,7 +23,7 @@ from tests.faults.kafka.workload import Errand, Writing
 from tests.waiting import eventually
 
 OPEN_AT_THE_BROKER = [point for point in STOPS if point.boundary in (Boundary.ACKNOWLEDGED, Boundary.COMMIT_SENT)]
-TRANSACTION_TIMEOUT_MS = 1_000
+TRANSACTION_TIMEOUT_MS = 3_000
 
 Stopping = Callable[..., Victim]
 
