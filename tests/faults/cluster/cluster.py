@@ -111,6 +111,10 @@ class Cluster:
         there = self._partition(topic, partition)
         return [int(node) for node in there["replica_nodes"] if node != there["leader_id"]]
 
+    def in_sync(self, topic: str, partition: int = 0) -> list[int]:
+        """The nodes whose copy counts."""
+        return [int(node) for node in self._partition(topic, partition)["isr_nodes"]]
+
     def coordinator(self, transactional_id: str) -> int:
         """The node that coordinates the transactions of an id: the leader of its partition of the transaction log."""
         partitions = self._ask(lambda admin: admin.describe_topics([_TRANSACTION_LOG]))[0]["partitions"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import logging
 import os
 import threading
 import uuid
@@ -52,11 +53,20 @@ def address(cluster: Cluster, topic_name: str) -> str:
 
 
 @pytest.fixture(autouse=True)
+def _the_client_is_quiet() -> Iterator[None]:
+    """It logs each broken connection with its traceback, which would keep that connection's socket alive as long as pytest keeps the log."""
+    logger = logging.getLogger("kafka")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL + 1)
+    yield
+    logger.setLevel(level)
+
+
+@pytest.fixture(autouse=True)
 def _nothing_is_left_behind(request: pytest.FixtureRequest) -> Iterator[None]:
     """Neither a thread nor a socket, once faults are over and stores are closed."""
-    names = request.fixturenames
-    if "cluster" in names:
-        request.getfixturevalue("cluster")
+    if "cluster" in request.fixturenames:
+        request.getfixturevalue("cluster")  # what it needs is not this test's
     before, sockets = set(threading.enumerate()), _sockets()
     yield
     eventually(lambda: not (set(threading.enumerate()) - before))

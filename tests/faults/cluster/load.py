@@ -35,8 +35,8 @@ class Load:
         self._committed: list[list[float]] = [[] for _ in range(writers)]
         self._store = Recorder(open_store(address, timeout=TIMEOUT), self.journal)
         self.shared = [CheckpointId(each) for each in shared] if shared is not None else [self._made() for _ in range(SHARED)]
-        self._threads = [threading.Thread(target=self._run, args=(number,), name=f"load-{number}") for number in range(writers)]
-        for thread in self._threads:
+        self.threads = [threading.Thread(target=self._run, args=(number,), name=f"load-{number}") for number in range(writers)]
+        for thread in self.threads:
             thread.start()
 
     @property
@@ -64,7 +64,7 @@ class Load:
     def end(self) -> None:
         """Stops the writers once each has its answer, and closes the store."""
         self._stop.set()
-        for thread in self._threads:
+        for thread in self.threads:
             thread.join()
         self._store.close()
 

@@ -36,7 +36,7 @@ def load(cluster: Cluster, topic_name: str, address: str, tmp_path: Path) -> Ite
     summary = judge(running.journal, address, tmp_path / "judge")
     sys.stdout.write(f"slowest answer {running.slowest:.1f} s; {summary}\n")
     assert running.slowest < 2 * TIMEOUT, "somebody waited too long"
-    summary.require(committed=60, conflicts=1, reads=60)
+    summary.require(committed=40, conflicts=1, reads=40)
 
 
 def last(load: Load, seconds: float) -> int:
