@@ -20,7 +20,7 @@ demo: .venv/installed-runtime ## what the store does, in a minute; needs Python 
 	@$(BIN)/eventlog demo
 
 test: .venv/installed-dev ## every test; those on Kafka need Java 17 and Maven and start a broker themselves
-	@$(BIN)/python -m pytest -n $(WORKERS) $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(PYTEST_ARGS)
 
 chaos: .venv/installed-dev ## disturb both logs at random for MINUTES=20, and hold every answer against them; SEED=s draws the same again
 	@$(BIN)/python -m tests.chaos --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))

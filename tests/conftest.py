@@ -41,6 +41,8 @@ with warnings.catch_warnings():
 REPOSITORY = Path(__file__).resolve().parents[1]
 WATCHDOG = REPOSITORY / "tests" / "broker" / "watchdog.py"
 
+OWN_BROKERS = frozenset({"own_broker", "cleaning_broker", "cluster"})  # fixtures that start brokers, whether or not one is given
+
 OwnBroker = Callable[..., LocalBroker]
 
 _run_folder = pytest.StashKey[Path]()
@@ -91,7 +93,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         fixtures = set(getattr(item, "fixturenames", ()))
-        if fixtures & {"broker", "own_broker", "cleaning_broker"}:
+        if fixtures & {"broker", *OWN_BROKERS}:
             item.add_marker("broker")
         if "shared_data" in fixtures:
             item.add_marker("shared_data")
@@ -99,7 +101,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     if item.get_closest_marker("broker") is not None:
-        own = bool({"own_broker", "cleaning_broker"} & set(getattr(item, "fixturenames", ())))
+        own = OWN_BROKERS & set(getattr(item, "fixturenames", ()))
         missing = () if os.environ.get("EVENTLOG_TEST_KAFKA") and not own else missing_tools()
         if missing:
             _skip_or_fail("NO BROKER", f"{' and '.join(missing)} not found; install Java 17 and Maven", "EVENTLOG_REQUIRE_BROKER")

@@ -114,9 +114,9 @@ def client_settings(address: KafkaAddress) -> dict[str, Any]:
     return settings
 
 
-def admin(address: KafkaAddress) -> KafkaAdminClient:
+def admin(address: KafkaAddress, **overrides: Any) -> KafkaAdminClient:
     """A client for topics, settings and offsets. It does not survive a broker's restart: make a new one after an error."""
-    return _connected(KafkaAdminClient, address, request_timeout_ms=REQUEST_TIMEOUT_MS)
+    return _connected(KafkaAdminClient, address, **{"request_timeout_ms": REQUEST_TIMEOUT_MS, **overrides})
 
 
 def consumer(address: KafkaAddress) -> KafkaConsumer:
@@ -167,7 +167,7 @@ def _connected(make: Callable[..., Client], address: KafkaAddress, **settings: A
 
     try:
         with translated(address):
-            return make(**client_settings(address), kafka_client=remember, **settings)
+            return make(**{**client_settings(address), "kafka_client": remember, **settings})
     except BaseException:
         for each in inner:
             each.close()

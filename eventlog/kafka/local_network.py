@@ -6,10 +6,11 @@ import errno
 import random
 import socket
 
-from kafka import KafkaAdminClient
 from kafka.errors import KafkaError
 
-from eventlog.errors import Unavailable
+from eventlog.address import KafkaAddress
+from eventlog.errors import CheckpointError, Unavailable
+from eventlog.kafka.client import admin
 
 HOST = "127.0.0.1"
 # Below the ports that systems give to outgoing connections (Linux from 32768, macOS from 49152): a client that keeps trying a stopped
@@ -48,12 +49,12 @@ def answers(port: int) -> bool:
         # The client logs every refused connection, so it is asked only when there is one to be had.
         with socket.create_connection((HOST, port), timeout=1.0):
             pass
-        admin = KafkaAdminClient(bootstrap_servers=f"{HOST}:{port}", bootstrap_timeout_ms=2000, request_timeout_ms=2000)
-    except (OSError, KafkaError):
+        client = admin(KafkaAddress((f"{HOST}:{port}",), topic=""), bootstrap_timeout_ms=2000, request_timeout_ms=2000)
+    except (OSError, CheckpointError):
         return False
     try:
-        return any(broker["port"] == port for broker in admin.describe_cluster()["brokers"])
+        return any(broker["port"] == port for broker in client.describe_cluster()["brokers"])
     except KafkaError:
         return False
     finally:
-        admin.close()
+        client.close()

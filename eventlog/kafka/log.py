@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
 
@@ -27,7 +28,8 @@ from eventlog.rules import Proposal
 from projections import history, stream
 from projections.engine import Projection
 
-_BARRIER_SECONDS = 30.0
+_BARRIER_SECONDS = 30.0  # for both halves of a barrier: asking for the ends, and reading up to them
+_AFTER_OFFSETS_SECONDS = 1.0  # at least, for the second half: the broker has just answered
 _ROWS = 500
 
 
@@ -200,8 +202,10 @@ class KafkaLog:
         """Waits until this process has seen everything that was acknowledged to anybody before the call."""
         self._require_process()
         self.view.require()
+        deadline = time.monotonic() + _BARRIER_SECONDS
         ends = self._offsets.last_stable(timeout=_BARRIER_SECONDS)
-        self.view.await_position(ends if partition is None else {partition: ends[partition]}, _BARRIER_SECONDS)
+        wanted = ends if partition is None else {partition: ends[partition]}
+        self.view.await_position(wanted, max(_AFTER_OFFSETS_SECONDS, deadline - time.monotonic()))
         return ends
 
     def _require_process(self) -> None:

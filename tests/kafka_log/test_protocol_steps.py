@@ -264,6 +264,35 @@ def test_a_commit_that_is_never_answered_is_given_up_in_time(bench: Bench) -> No
     assert told == []
 
 
+def test_what_the_tail_has_shown_is_answered_before_the_commit_is_and_nothing_else_begins_until_then(bench: Bench) -> None:
+    (proposal,), told = bench.propose()
+    bench.run()
+    bench.producer.sends[0].acknowledge()
+    bench.run()
+    bench.view.show(proposal, 0)
+    bench.propose()
+    bench.run()
+    assert isinstance(told[0], Receipt)
+    assert bench.producer.calls == ["begin", "send", "commit"]
+    bench.producer.commit.answered = True
+    bench.run()
+    assert bench.producer.calls == ["begin", "send", "commit", "begin", "send"]
+    assert bench.discarded == []
+
+
+def test_a_commit_that_has_failed_when_the_tail_shows_its_event_costs_the_producer_alone(bench: Bench) -> None:
+    (proposal,), told = bench.propose()
+    bench.run()
+    first = bench.producer
+    first.sends[0].acknowledge()
+    bench.run()
+    first.commit.failed, first.commit.exception = True, KafkaError("unknown reasons")
+    bench.view.show(proposal, 0)
+    bench.run()
+    assert isinstance(told[0], Receipt)
+    assert bench.discarded == [first]
+
+
 def test_a_failed_commit_that_happened_all_the_same_is_reported_committed(bench: Bench) -> None:
     (proposal,), told = bench.propose()
     bench.run()

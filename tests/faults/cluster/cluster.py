@@ -1,7 +1,7 @@
 """Three brokers without Docker, set up as compose/docker-compose.yml has them, each behind a proxy of its own.
 
-Every process is broker and controller at once. Clients see the proxies alone (the listener HOST, advertised at the proxy's port); brokers talk
-to one another past them, and so do the questions that a cluster asks about itself.
+Every process is broker and controller at once. Clients see the proxies alone (the listener HOST, advertised at the proxy's port); brokers
+talk to one another past them, and so do the questions that a cluster asks about itself.
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
-from kafka import KafkaAdminClient, KafkaProducer
+from kafka import KafkaAdminClient
 from kafka.admin import ConfigResource
 from kafka.errors import KafkaError
 
-from eventlog.kafka.client import PatientNetClient
+from eventlog.address import KafkaAddress
+from eventlog.errors import Unavailable
+from eventlog.kafka.client import admin, discard, producer
 from eventlog.kafka.local import SINGLE_NODE, LocalBroker, free_port, shared_settings
 from eventlog.kafka.local_settings import new_cluster_id
 from tests.faults.cluster.proxy import HOST, KafkaProxy, ProxyLoop
@@ -74,11 +76,11 @@ class Cluster:
 
     def make_transaction_log(self) -> None:
         """Kafka makes it for the first one who asks for a transaction."""
-        first = KafkaProducer(bootstrap_servers=self._running(), transactional_id="first", kafka_client=PatientNetClient)
+        first = producer(KafkaAddress(self._running(), topic=""), transactional_id="first", max_event_bytes=1)
         try:
             first.init_transactions()
         finally:
-            first.close()
+            discard(first)
 
     def close(self) -> None:
         """Ends every process and every thread."""
@@ -117,26 +119,26 @@ class Cluster:
 
     def coordinator(self, transactional_id: str) -> int:
         """The node that coordinates the transactions of an id: the leader of its partition of the transaction log."""
-        partitions = self._ask(lambda admin: admin.describe_topics([_TRANSACTION_LOG]))[0]["partitions"]
+        partitions = self._ask(lambda client: client.describe_topics([_TRANSACTION_LOG]))[0]["partitions"]
         number = _java_hash(transactional_id) % len(partitions)
         return int(next(each["leader_id"] for each in partitions if each["partition_index"] == number))
 
     def controller(self) -> int:
         """The node whose controller is the active one."""
-        told = self._ask(lambda admin: admin.describe_metadata_quorum())
+        told = self._ask(lambda client: client.describe_metadata_quorum())
         return int(told["topics"][0]["partitions"][0]["leader_id"])
 
     def set_topic(self, topic: str, **settings: str) -> None:
         """Changes a topic's settings; underscores stand for dots."""
         wanted = {name.replace("_", "."): value for name, value in settings.items()}
-        self._ask(lambda admin: admin.alter_configs([ConfigResource("TOPIC", topic, configs=wanted)]))
+        self._ask(lambda client: client.alter_configs([ConfigResource("TOPIC", topic, configs=wanted)]))
 
     def _partition(self, topic: str, partition: int) -> dict[str, Any]:
-        partitions = self._ask(lambda admin: admin.describe_topics([topic]))[0]["partitions"]
+        partitions = self._ask(lambda client: client.describe_topics([topic]))[0]["partitions"]
         return next(each for each in partitions if each["partition_index"] == partition)
 
     def _is_whole(self, topic: str) -> bool:
-        described = self._ask(lambda admin: admin.describe_topics([topic]))[0]
+        described = self._ask(lambda client: client.describe_topics([topic]))[0]
         return all(len(each["isr_nodes"]) == len(NODES) and each["leader_id"] > 0 for each in described["partitions"])
 
     def _ask(self, question: Callable[[KafkaAdminClient], T]) -> T:
@@ -144,25 +146,23 @@ class Cluster:
         answers: list[T] = []
 
         def answered() -> bool:
-            with contextlib.suppress(KafkaError), self._admin() as admin:
-                answers.append(question(admin))
+            with contextlib.suppress(KafkaError, Unavailable), self._admin() as client:
+                answers.append(question(client))
             return bool(answers)
 
         eventually(answered)
         return answers[0]
 
-    def _running(self) -> list[str]:
-        return [broker.bootstrap for broker in self.brokers.values() if broker.status().running]
+    def _running(self) -> tuple[str, ...]:
+        return tuple(broker.bootstrap for broker in self.brokers.values() if broker.status().running)
 
     @contextlib.contextmanager
     def _admin(self) -> Iterator[KafkaAdminClient]:
-        admin = KafkaAdminClient(
-            bootstrap_servers=self._running(), bootstrap_timeout_ms=4_000, request_timeout_ms=4_000, kafka_client=PatientNetClient
-        )
+        client = admin(KafkaAddress(self._running(), topic=""), bootstrap_timeout_ms=4_000, request_timeout_ms=4_000)
         try:
-            yield admin
+            yield client
         finally:
-            admin.close()
+            client.close()
 
 
 def _different_ports(count: int) -> list[int]:

@@ -54,7 +54,7 @@ def address(cluster: Cluster, topic_name: str) -> str:
 
 @pytest.fixture(autouse=True)
 def _the_client_is_quiet() -> Iterator[None]:
-    """It logs each broken connection with its traceback, which would keep that connection's socket alive as long as pytest keeps the log."""
+    """It logs each broken connection with its traceback, which keeps that connection's socket alive as long as pytest keeps the log."""
     logger = logging.getLogger("kafka")
     level = logger.level
     logger.setLevel(logging.CRITICAL + 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections.abc import Iterable, Sequence
@@ -11,7 +12,9 @@ from eventlog import Checkpoint, CheckpointError, CheckpointId, Conflict, Outcom
 from eventlog.testing import Journal, MemoryJournal, Operation, Recorder, Summary, check, log_of
 from tests.waiting import eventually
 
-TIMEOUT = 10.0  # seconds that a writer waits for an answer; the bound within which each call has to be answered is twice that
+TIMEOUT = 10.0  # seconds that a writer waits for an answer
+ANSWER_SECONDS = TIMEOUT + 5  # within which every writer has to have one, on a machine that does much else
+READ_SECONDS = 45.0  # the same for readers: a barrier is given up after 30 s, and the last attempt of it may take a little longer
 WRITERS = 4
 SHARED = 2
 
@@ -28,16 +31,22 @@ class Load:
     def __init__(
         self, address: str, *, shared: Sequence[str] | None = None, journal: Journal | None = None, writers: int = WRITERS
     ) -> None:
-        self.journal = MemoryJournal() if journal is None else journal
-        self.slowest = 0.0  # seconds that the slowest call took
+        self._journal = MemoryJournal()
+        self.slowest_write = 0.0  # seconds
+        self.slowest_read = 0.0
         self.unexpected: list[BaseException] = []
         self._stop = threading.Event()
         self._committed: list[list[float]] = [[] for _ in range(writers)]
-        self._store = Recorder(open_store(address, timeout=TIMEOUT), self.journal)
+        self._store = Recorder(open_store(address, timeout=TIMEOUT), journal or self._journal)
         self.shared = [CheckpointId(each) for each in shared] if shared is not None else [self._made() for _ in range(SHARED)]
         self.threads = [threading.Thread(target=self._run, args=(number,), name=f"load-{number}") for number in range(writers)]
         for thread in self.threads:
             thread.start()
+
+    @property
+    def operations(self) -> Iterable[Operation]:
+        """The history, if it was kept in memory."""
+        return self._journal
 
     @property
     def commits(self) -> int:
@@ -60,6 +69,12 @@ class Load:
         assert self.unexpected == []
         first = [min(each for each in times if each > since) for times in self._committed]
         return min(first) - since, max(first) - since
+
+    def check_answers(self) -> None:
+        """Raises `AssertionError` when somebody was left waiting."""
+        sys.stdout.write(f"slowest write {self.slowest_write:.1f} s, slowest read {self.slowest_read:.1f} s\n")
+        assert self.slowest_write < ANSWER_SECONDS
+        assert self.slowest_read < READ_SECONDS
 
     def end(self) -> None:
         """Stops the writers once each has its answer, and closes the store."""
@@ -105,10 +120,7 @@ class Load:
             if error.retry != "backoff":
                 raise
         finally:
-            self._took(started)
-
-    def _took(self, started: float) -> None:
-        self.slowest = max(self.slowest, time.monotonic() - started)
+            self.slowest_write = max(self.slowest_write, time.monotonic() - started)
 
     def _resolve(self, checkpoint: Checkpoint) -> None:
         try:
@@ -127,7 +139,7 @@ class Load:
                 raise
             return None
         finally:
-            self._took(started)
+            self.slowest_read = max(self.slowest_read, time.monotonic() - started)
 
 
 def judge(operations: Iterable[Operation], address: str, state: Path) -> Summary:

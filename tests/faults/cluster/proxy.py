@@ -3,9 +3,9 @@
 A request is a length, then api key, api version and correlation id; an answer is a length, then the correlation id of its request
 (https://kafka.apache.org/protocol.html#protocol_messages). Nothing else of the protocol is read.
 
-Loss is as TCP has it. A frame alone cannot be lost: either its connection breaks (`Fate.CUT`), or it and all that follows on its connection in
-that direction waits (`Fate.STALL`) until `release()`, and then arrives, even when its client has hung up meanwhile: the kernel of a machine
-that is cut off goes on to send what was written before the close. That is how a request comes to hit a later transaction (KAFKA-17754).
+Loss is as TCP has it. A frame alone cannot be lost: either its connection breaks (`Fate.CUT`), or it and all that follows on its connection
+in that direction waits (`Fate.STALL`) until `release()`, and then arrives, even when its client has hung up meanwhile: the kernel of a
+machine that is cut off goes on to send what was written before the close. That is how a request comes to hit a later transaction.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class KafkaProxy:
 
     def reset(self) -> None:
         """Resets every connection, once."""
-        self._do(lambda: [link.reset() for link in list(self._links)])
+        self._do(lambda: list(map(_Link.reset, list(self._links))))
 
     def stall(self, *ways: Way) -> None:
         """Lets nothing through in these directions until `restore()`: connections are made, but what is sent waits."""
@@ -221,7 +221,7 @@ class _Link:
         self._changed.set()
 
     async def _carry(self, way: Way, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Reads frames while earlier ones are still on their way: a delay costs no throughput, and a client that hangs up takes nothing back."""
+        """Reads on while earlier frames are still on their way: a delay costs no throughput, and who hangs up takes nothing back."""
         under_way: asyncio.Queue[tuple[float, bytes] | None] = asyncio.Queue()
         sending = asyncio.create_task(self._send(way, under_way, writer))
         try:

@@ -33,9 +33,9 @@ def load(cluster: Cluster, topic_name: str, address: str, tmp_path: Path) -> Ite
     finally:
         running.end()
     cluster.heal(topic_name)
-    summary = judge(running.journal, address, tmp_path / "judge")
-    sys.stdout.write(f"slowest answer {running.slowest:.1f} s; {summary}\n")
-    assert running.slowest < 2 * TIMEOUT, "somebody waited too long"
+    summary = judge(running.operations, address, tmp_path / "judge")
+    sys.stdout.write(f"{summary}\n")
+    running.check_answers()
     summary.require(committed=40, conflicts=1, reads=40)
 
 
@@ -69,7 +69,9 @@ def test_cut_off_from_what_it_needs_nothing_is_committed_and_soon_after_everythi
     passed = cluster.proxies[node].seen.total()
     cut.end()
     first, every = load.resumed(time.monotonic(), seconds=BACK_SECONDS)
-    sys.stdout.write(f"{name}, {seconds:.0f} s: {stuck} commits; after its end the first in {first:.1f} s, of every writer in {every:.1f} s\n")
+    sys.stdout.write(
+        f"{name}, {seconds:.0f} s: {stuck} commits; after its end the first in {first:.1f} s, of every writer in {every:.1f} s\n"
+    )
     assert stuck == 0, "it was not cut off"
     assert passed > 0
     assert load.commits > began
@@ -83,7 +85,7 @@ def test_two_hundred_milliseconds_each_way_are_only_slow(cluster: Cluster, load:
     for proxy in cluster.proxies.values():
         proxy.delay(0)
     assert commits > 2
-    assert load.slowest < TIMEOUT
+    assert load.slowest_write < TIMEOUT
 
 
 def test_connections_that_break_at_random_cost_time_only(cluster: Cluster, load: Load) -> None:

@@ -67,7 +67,18 @@ def test_the_end_of_a_transaction_that_is_lost_on_its_way_is_settled(stream: Str
     assert rule.hits == 1
 
 
-@pytest.mark.parametrize(("way", "when"), [(Way.REQUESTS, Api.PRODUCE), (Way.ANSWERS, Api.PRODUCE), (Way.REQUESTS, Api.ADD_PARTITIONS_TO_TXN)])
+def test_a_caller_is_answered_by_the_tail_although_the_answer_to_the_end_never_comes(stream: Stream) -> None:
+    before = stream.takeovers
+    rule = stream.coordinator.add(Rule(Way.ANSWERS, Api.END_TXN, Fate.STALL))
+    stream.advance()
+    assert rule.hits == 1
+    assert stream.takeovers == before, "the caller had to wait until the partition was taken over"
+
+
+_IN_THE_NEXT = [(Way.REQUESTS, Api.ADD_PARTITIONS_TO_TXN), (Way.REQUESTS, Api.PRODUCE), (Way.ANSWERS, Api.PRODUCE)]
+
+
+@pytest.mark.parametrize(("way", "when"), _IN_THE_NEXT)
 def test_a_late_end_of_a_transaction_hits_the_next_one_and_no_answer_is_false(stream: Stream, way: Way, when: Api) -> None:
     """KAFKA-17754. The client asked twice, since its connection broke, and was answered once; the other request arrives within the
     next transaction of the same producer: before its partition is known, before its record is written, or before it is acknowledged."""

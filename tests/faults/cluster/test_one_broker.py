@@ -9,7 +9,7 @@ from pathlib import Path
 
 from eventlog import Checkpoint, CheckpointId, OutcomeUnknown, RunId, Unavailable, create_store, open_store
 from tests.conftest import OwnBroker
-from tests.faults.cluster.load import TIMEOUT, Load, judge
+from tests.faults.cluster.load import Load, judge
 from tests.waiting import eventually
 
 BACK_SECONDS = 30.0
@@ -43,9 +43,9 @@ def test_a_broker_killed_three_times_under_load_loses_nothing(own_broker: OwnBro
         load.go_on()
     finally:
         load.end()
-    summary = judge(load.journal, address, tmp_path / "judge")
-    sys.stdout.write(f"slowest answer {load.slowest:.1f} s; {summary}\n")
-    assert load.slowest < 2 * TIMEOUT, "somebody waited too long"
+    summary = judge(load.operations, address, tmp_path / "judge")
+    sys.stdout.write(f"{summary}\n")
+    load.check_answers()
     summary.require(committed=20 * (len(faults) + 1), conflicts=10)
 
 

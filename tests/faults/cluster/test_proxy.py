@@ -15,6 +15,8 @@ from tests.faults.cluster.proxy import HOST, KafkaProxy, ProxyLoop
 from tests.faults.cluster.rules import Api, Fate, Rule, Way
 from tests.waiting import eventually
 
+Connect = Callable[[], "Client"]
+
 
 class Broker:
     """Answers every request with its correlation id, and remembers what came: (api, correlation id)."""
@@ -107,7 +109,7 @@ def proxy(broker: Broker) -> Iterator[KafkaProxy]:
 
 
 @pytest.fixture
-def connect(proxy: KafkaProxy) -> Iterator[Callable[[], Client]]:
+def connect(proxy: KafkaProxy) -> Iterator[Connect]:
     made: list[Client] = []
 
     def one_more() -> Client:
@@ -120,7 +122,7 @@ def connect(proxy: KafkaProxy) -> Iterator[Callable[[], Client]]:
 
 
 @pytest.fixture
-def client(connect: Callable[[], Client]) -> Client:
+def client(connect: Connect) -> Client:
     return connect()
 
 
@@ -130,7 +132,9 @@ def test_requests_and_answers_pass_and_are_counted_by_api(broker: Broker, proxy:
     assert proxy.seen == {(way, api): 1 for way in Way for api in (Api.PRODUCE, Api.END_TXN)}
 
 
-def test_a_lost_request_never_reaches_the_broker_and_its_connection_breaks(connect: Callable[[], Client], broker: Broker, proxy: KafkaProxy, client: Client) -> None:
+def test_a_lost_request_never_reaches_the_broker_and_its_connection_breaks(
+    connect: Connect, broker: Broker, proxy: KafkaProxy, client: Client
+) -> None:
     rule = proxy.add(Rule(Way.REQUESTS, Api.END_TXN, Fate.CUT, skip=1))
     assert client.ask(Api.END_TXN, 1) == 1
     assert client.ask(Api.PRODUCE, 2) == 2
@@ -148,7 +152,9 @@ def test_a_lost_answer_is_lost_after_the_broker_has_done_it(broker: Broker, prox
     assert broker.received == [(Api.END_TXN, 1)]
 
 
-def test_what_is_stalled_holds_up_its_own_connection_until_it_is_released(connect: Callable[[], Client], broker: Broker, proxy: KafkaProxy, client: Client) -> None:
+def test_what_is_stalled_holds_up_its_own_connection_until_it_is_released(
+    connect: Connect, broker: Broker, proxy: KafkaProxy, client: Client
+) -> None:
     proxy.add(Rule(Way.ANSWERS, Api.END_TXN, Fate.STALL))
     client.send(Api.END_TXN, 1)
     client.send(Api.PRODUCE, 2)
@@ -160,7 +166,9 @@ def test_what_is_stalled_holds_up_its_own_connection_until_it_is_released(connec
     assert [client.answer(), client.answer()] == [1, 2]
 
 
-def test_a_stalled_request_arrives_after_its_client_has_hung_up(connect: Callable[[], Client], broker: Broker, proxy: KafkaProxy, client: Client) -> None:
+def test_a_stalled_request_arrives_after_its_client_has_hung_up(
+    connect: Connect, broker: Broker, proxy: KafkaProxy, client: Client
+) -> None:
     proxy.add(Rule(Way.REQUESTS, Api.END_TXN, Fate.STALL))
     client.send(Api.END_TXN, 1)
     client.send(Api.PRODUCE, 2)
@@ -172,7 +180,7 @@ def test_a_stalled_request_arrives_after_its_client_has_hung_up(connect: Callabl
     eventually(lambda: proxy.connections == 1)
 
 
-def test_a_late_request_may_be_sent_again_before_it_arrives(connect: Callable[[], Client], broker: Broker, proxy: KafkaProxy, client: Client) -> None:
+def test_a_late_request_may_be_sent_again_before_it_arrives(connect: Connect, broker: Broker, proxy: KafkaProxy, client: Client) -> None:
     proxy.add(Rule(Way.REQUESTS, Api.END_TXN, Fate.LATE))
     with pytest.raises(ConnectionResetError):
         client.ask(Api.END_TXN, 1)
@@ -181,7 +189,7 @@ def test_a_late_request_may_be_sent_again_before_it_arrives(connect: Callable[[]
     assert broker.received == [(Api.END_TXN, 2), (Api.END_TXN, 1)]
 
 
-def test_a_rule_can_do_something_while_the_frame_waits(connect: Callable[[], Client], broker: Broker, proxy: KafkaProxy, client: Client) -> None:
+def test_a_rule_can_do_something_while_the_frame_waits(connect: Connect, broker: Broker, proxy: KafkaProxy, client: Client) -> None:
     proxy.add(Rule(Way.REQUESTS, Api.END_TXN, Fate.LATE))
     proxy.add(Rule(Way.REQUESTS, Api.PRODUCE, Fate.PASS, then=proxy.released))
     with pytest.raises(ConnectionResetError):
@@ -202,7 +210,7 @@ def test_one_way_can_be_stopped(broker: Broker, proxy: KafkaProxy, client: Clien
     assert client.answer() == 1
 
 
-def test_while_cut_off_nothing_gets_through_and_afterwards_everything(connect: Callable[[], Client], proxy: KafkaProxy, client: Client) -> None:
+def test_while_cut_off_nothing_gets_through_and_afterwards_everything(connect: Connect, proxy: KafkaProxy, client: Client) -> None:
     assert client.ask(Api.FETCH, 1) == 1
     proxy.cut()
     with pytest.raises(OSError):
@@ -222,7 +230,7 @@ def test_a_delay_applies_to_each_way_and_not_to_each_frame(proxy: KafkaProxy, cl
     assert 0.2 <= time.monotonic() - started < 1.0
 
 
-def test_a_broker_that_is_down_looks_down(connect: Callable[[], Client], proxy: KafkaProxy, broker: Broker, client: Client) -> None:
+def test_a_broker_that_is_down_looks_down(connect: Connect, proxy: KafkaProxy, broker: Broker, client: Client) -> None:
     assert client.ask(Api.FETCH, 1) == 1
     broker.close()
     with pytest.raises(OSError):
@@ -231,7 +239,7 @@ def test_a_broker_that_is_down_looks_down(connect: Callable[[], Client], proxy: 
     eventually(lambda: proxy.connections == 0)
 
 
-def test_a_share_of_frames_is_chosen_by_the_seed(connect: Callable[[], Client], proxy: KafkaProxy) -> None:
+def test_a_share_of_frames_is_chosen_by_the_seed(connect: Connect, proxy: KafkaProxy) -> None:
     rule = proxy.add(Rule(Way.REQUESTS, None, Fate.CUT, times=None, chance=0.2))
     lost = 0
     for correlation in range(50):

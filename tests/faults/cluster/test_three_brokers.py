@@ -10,7 +10,7 @@ from eventlog import Checkpoint, CheckpointError, CheckpointId, OutcomeUnknown, 
 from eventlog.testing import MemoryJournal, RecordedHistory, Recorder
 from tests.faults.cluster.cluster import NODES, Cluster
 from tests.faults.cluster.fault import cluster_faults, fault
-from tests.faults.cluster.load import TIMEOUT, Load, judge
+from tests.faults.cluster.load import Load, judge
 from tests.faults.cluster.load_process import LoadProcess
 from tests.waiting import eventually
 
@@ -41,10 +41,10 @@ def test_leader_coordinator_and_controller_are_killed_in_turn_and_commits_go_on(
                 cluster.heal(topic_name)
     finally:
         load.end()
-    everybody = [*load.journal, *RecordedHistory([other.journal])]
+    everybody = [*load.operations, *RecordedHistory([other.journal])]
     summary = judge(everybody, address, tmp_path / "judge")
-    sys.stdout.write(f"slowest answer {load.slowest:.1f} s; {summary}\n")
-    assert load.slowest < 2 * TIMEOUT, "somebody waited too long"
+    sys.stdout.write(f"{summary}\n")
+    load.check_answers()
     summary.require(committed=100, conflicts=10, sessions=2)
 
 
@@ -98,11 +98,13 @@ def test_when_two_of_three_hang_nobody_is_told_anything_false(cluster: Cluster, 
         for node in hanging:
             cluster.brokers[node].resume()
         first, every = load.resumed(time.monotonic(), seconds=BACK_SECONDS)
-        sys.stdout.write(f"{meanwhile} commits without a majority; {first:.1f} s after it was back the first, {every:.1f} s of every writer\n")
+        sys.stdout.write(
+            f"{meanwhile} commits without a majority; afterwards the first in {first:.1f} s, of every writer in {every:.1f} s\n"
+        )
         load.go_on()
     finally:
         load.end()
-    summary = judge(load.journal, address, tmp_path / "judge")
-    sys.stdout.write(f"slowest answer {load.slowest:.1f} s; {summary}\n")
+    summary = judge(load.operations, address, tmp_path / "judge")
+    sys.stdout.write(f"{summary}\n")
     assert meanwhile <= 2 * len(load.threads), "committed on one copy"
-    assert load.slowest < 2 * TIMEOUT, "somebody waited too long"
+    load.check_answers()
