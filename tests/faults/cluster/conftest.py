@@ -16,9 +16,14 @@ from eventlog import create_store
 from tests.faults.cluster.cluster import Cluster
 from tests.waiting import eventually
 
+# kafka-python leaves the socket of a connection that was still being made when its client ended to the garbage collector.
+UNFINISHED = r"ignore:unclosed <socket.*laddr=\('127\.0\.0\.1', \d+\), raddr=\('127\.0\.0\.1', \d+\)>:ResourceWarning"
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
+        if item.path.is_relative_to(Path(__file__).parent):
+            item.add_marker(pytest.mark.filterwarnings(UNFINISHED))
         if "cluster" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.xdist_group("cluster"))  # three brokers are started once, in one worker
 

@@ -80,11 +80,11 @@ def test_cut_off_from_what_it_needs_nothing_is_committed_and_soon_after_everythi
 def test_two_hundred_milliseconds_each_way_are_only_slow(cluster: Cluster, load: Load) -> None:
     for proxy in cluster.proxies.values():
         proxy.delay(0.2)
-    load.resumed(time.monotonic())
-    commits = last(load, 6)
+    began = time.monotonic()
+    load.go_on(least=8)
+    sys.stdout.write(f"eight commits in {time.monotonic() - began:.1f} s\n")
     for proxy in cluster.proxies.values():
         proxy.delay(0)
-    assert commits > 2
     assert load.slowest_write < TIMEOUT
 
 
