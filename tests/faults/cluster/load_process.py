@@ -26,7 +26,9 @@ class LoadProcess:
             self._arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[3]
         )
         assert self._process.stdout is not None
-        assert self._process.stdout.readline() == "writing\n"
+        if self._process.stdout.readline() != "writing\n":
+            self._process.communicate()
+            raise AssertionError("the other process does not write")
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:

@@ -57,7 +57,6 @@ class KafkaProxy:
     def __init__(self, runner: ProxyLoop, broker_port: int, port: int = 0) -> None:
         self.port = port or free_port()
         self.seen: Counter[tuple[Way, int]] = Counter()  # frames that came, whatever became of them
-        self.connections_made = 0
         self._runner = runner
         self._broker_port = broker_port
         self._rules: list[Rule] = []
@@ -157,7 +156,6 @@ class KafkaProxy:
         except OSError:
             _reset(writer)
             return
-        self.connections_made += 1
         link = _Link(self, (reader, writer), broker)
         self._links.add(link)
         try:
