@@ -81,6 +81,7 @@ class Ownership:
             with translated(self._address):
                 owner.init_transactions()
                 passed(Boundary.FENCED)
+                # Otherwise the first send would ask, in the dispatcher's thread, and hold up every partition while no broker answers.
                 owner.partitions_for(self._address.topic)
                 self._require_topic(owner)
             end = self._offsets.high_watermark(partition, timeout=_CATCH_UP_SECONDS)

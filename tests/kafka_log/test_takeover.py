@@ -165,3 +165,11 @@ def test_a_caller_that_cannot_wait_learns_that_the_outcome_is_unknown_and_resolv
     receipt = store.resolve(following)
     assert receipt is not None, "it was committed; the log says so"
     assert store.compare_and_swap(following, 0) == receipt._replace(duplicate=True)
+
+
+def test_an_owner_knows_its_topic_before_it_sends_so_that_sending_never_blocks_the_dispatcher(store: CheckpointStore, topic: str) -> None:
+    owner = log_of(store).ownership.take(0)
+    try:
+        assert owner._metadata.partitions_for_topic(topic) is not None
+    finally:
+        client.discard(owner)
