@@ -86,7 +86,7 @@ class Ownership:
                 self._require_topic(owner)
             end = self._offsets.high_watermark(partition, timeout=_CATCH_UP_SECONDS)
             passed(Boundary.BARRIER_SET)
-            self._catch_up(partition, end)
+            self._await_end(partition, end)
             passed(Boundary.CAUGHT_UP)
         except BaseException:
             discard(owner)
@@ -95,6 +95,11 @@ class Ownership:
             self.takeovers += 1
         return owner
 
+    def catch_up(self, partition: int) -> None:
+        """Waits until this process has seen everything that was acknowledged to anybody before the call. Raises `Unavailable`."""
+        end = self._offsets.last_stable(timeout=_CATCH_UP_SECONDS)[partition]
+        self._view.await_position({partition: end}, _CATCH_UP_SECONDS)
+
     def _require_topic(self, owner: TransactionalProducer) -> None:
         try:
             require_topic(owner._metadata, self._address, self._topic_id)
@@ -102,7 +107,7 @@ class Ownership:
             self._view.fail(error)  # nothing that this store holds is true of that topic
             raise
 
-    def _catch_up(self, partition: int, end: int) -> None:
+    def _await_end(self, partition: int, end: int) -> None:
         """Waits for the tail. What holds it back is somebody else's open transaction: those of earlier owners ended with the fence."""
         try:
             self._view.await_position({partition: end}, _BLOCKED_SECONDS)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
@@ -22,7 +21,7 @@ from eventlog.kafka.ownership import Hold, Ownership
 from eventlog.kafka.view import View
 from eventlog.kafka.waiting import Item
 from eventlog.position import Position
-from eventlog.rules import Head, Proposal, Verdict, decide, rejection
+from eventlog.rules import Head, Proposal, Verdict, ahead, decide, rejection
 
 MOST_IN_A_TRANSACTION = 1_000  # facts: 28.7k events a second in transactions of 1000; larger ones gain nothing
 _MOST_BYTES = 16 << 20
@@ -62,6 +61,9 @@ class PartitionWriter:
         self._producer: TransactionalProducer | None = None
         self._taking: Future[TransactionalProducer] | None = None
         self._batch: list[Item] = []
+        self._settling: list[Item] = []  # of the queue: those that the take-over under way answers
+        self._doubted: list[Item] = []
+        self._checks: list[tuple[Future[None], list[Item]]] = []  # what was doubted, until the tail has caught up
         self._deferred: list[Item] = []
         self._sends: list[Any] = []
         self._commit: Any = None
@@ -74,7 +76,7 @@ class PartitionWriter:
 
     @property
     def has_work(self) -> bool:
-        return bool(self.queue or self._batch)
+        return bool(self.queue or self._batch or self._checks)
 
     @property
     def busy(self) -> bool:
@@ -82,6 +84,7 @@ class PartitionWriter:
 
     def advance(self, now: float) -> bool:
         """Takes the next step, if it can be taken; whether it did."""
+        self._judge_doubted_again()
         if self.state is State.READY:
             return bool(self.queue) and self._begin(now)
         if self.state is State.SENT:
@@ -93,6 +96,7 @@ class PartitionWriter:
         if (self.has_work or self.lost) and now >= self._not_before:
             self.lost = False
             self.state = State.ACQUIRING
+            self._settling = [item for item in self.queue if item.proposal is None]
             self._taking = self._pool.submit(self._ownership.take, self._partition)
             self._taking.add_done_callback(lambda _: self._wake())
             return True
@@ -101,10 +105,9 @@ class PartitionWriter:
     def step_back(self, until: float) -> None:
         """Gives the partition up with the one that was just lost, unless something is in flight. Otherwise two processes that have lost
         one to the other each keep one of two, and the callers of both wait (0.2 of the commits of one process, measured)."""
-        if self.state is State.READY and self._producer is not None:
-            self._pool.submit(discard, self._producer)
-            self._producer = None
-            self.state, self.lost, self._not_before = State.IDLE, True, until
+        if self.state is State.READY:
+            self._give_up()
+            self.lost, self._not_before = True, until
 
     def expire(self, now: float) -> None:
         """Answers whoever has waited long enough. An item that was sent stays in the batch: it may still turn out committed."""
@@ -113,16 +116,16 @@ class PartitionWriter:
                 item.expire(f"the log did not confirm it in time ({self._trouble})")
         if now > self._look_again:
             self._look_again = now + _EXPIRE_SECONDS
-            for item in self.queue:
+            for item in (*self.queue, *self._in_doubt()):
                 if now > item.deadline:
                     item.expire(f"the log could not be reached in time ({self._trouble})")
             self.queue = deque(item for item in self.queue if not item.answered)
 
     def abandon(self, error: CheckpointError) -> None:
         """Answers everybody: nothing more will be written."""
-        for item in (*self._batch, *self.queue):
+        for item in (*self._batch, *self.queue, *self._in_doubt()):
             item.answer(item.unanswered(error))
-        self._batch, self.queue = [], deque()
+        self._batch, self.queue, self._checks = [], deque(), []
 
     def refuse_queued(self, error: CheckpointError) -> None:
         """Answers whoever has nothing in flight."""
@@ -159,10 +162,17 @@ class PartitionWriter:
            topic that was just made anew under this name they are not committed.
         4. Ask for the commit, bounded. Its answer only says when to look: "committed" may be false, "failed" may be late.
         5. Wait until this process's own tail has shown the events, then answer the callers. The tail alone decides.
+        6. On any error throw the producer away, take the partition over again, and only then settle each open proposal by its event id:
+           what the tail has not shown by then was aborted, and is validated again, unless its caller has been told "unknown".
+        7. Answer whoever asks what became of an event behind a take-over that begins after the question. A process that was fenced
+           does not know it, and would call an event absent that its new owner is about to commit.
 
-        Any error: the producer is thrown away, the partition is taken over again, and each open proposal is settled by its event id.
+        For the same reason a refusal that rests on the heads being the newest waits until the tail has caught up (`ahead`).
         """
-        taken = self._take()
+        taken = self._take(now)
+        if not taken and self.queue:
+            self._give_up()  # whoever is first in line waits for a take-over that begins after it asked
+            return True
         passed(Boundary.VALIDATING)
         heads = self._view.heads(list({item.proposal.checkpoint_id for item in taken if item.proposal is not None}))
         events: list[tuple[Item, bytes]] = []
@@ -173,6 +183,10 @@ class PartitionWriter:
         self.queue.extendleft(reversed(self._deferred))
         self._deferred.clear()
         passed(Boundary.VALIDATED)
+        if self._doubted:
+            self._checks.append((self._pool.submit(self._ownership.catch_up, self._partition), self._doubted))
+            self._checks[-1][0].add_done_callback(lambda _: self._wake())
+            self._doubted = []
         if not events:
             return True
         assert self._producer is not None
@@ -273,32 +287,38 @@ class PartitionWriter:
         # An item whose caller has been told that its outcome is unknown is not sent again: resolve() must be able to settle it.
         self.queue.extendleft(reversed([item for item in self._batch if not item.answered]))
         self._batch = []
+        for item in self._settling:
+            item.answer(None)
+        self._settling = []
         self.state = State.READY
         return True
 
+    def _give_up(self) -> None:
+        if self._producer is not None:
+            self._pool.submit(discard, self._producer)
+            self._producer = None
+        self.state = State.IDLE
+
     def _lost(self, now: float, reason: object) -> None:
         self._trouble = str(reason) or type(reason).__name__
-        producer, self._producer = self._producer, None
-        if producer is not None:
-            self._pool.submit(discard, producer)
+        self._give_up()
         self._sends, self._commit = [], None
-        self.state = State.IDLE
         self._not_before = self._hold.after_loss(now)
         self.lost = True
 
     # -- validation -----------------------------------------------------------------------------------------------
 
-    def _take(self) -> list[Item]:
+    def _take(self, now: float) -> list[Item]:
         taken: list[Item] = []
         size = 0
-        now = time.monotonic()
         while self.queue and len(taken) < MOST_IN_A_TRANSACTION and size < _MOST_BYTES:
             item = self.queue.popleft()
             if item.answered:
                 continue
             if item.proposal is None:
-                item.answer(None)
-            elif now > item.deadline:
+                self.queue.appendleft(item)  # see `_begin`
+                break
+            if now > item.deadline:
                 item.expire("its time was up before it could be sent")
             else:
                 size += item.proposal.draft.size
@@ -321,7 +341,10 @@ class PartitionWriter:
         elif verdict is not Verdict.ACCEPT and head is not None and head.offset == _IN_THIS_BATCH:
             self._deferred.append(item)  # nobody is refused for the sake of an event that is not in the log yet
         elif isinstance(verdict, CheckpointError):
-            item.answer(verdict)
+            if ahead(head, proposal) and not item.caught_up:
+                self._doubted.append(item)
+            else:
+                item.answer(verdict)
         elif verdict is Verdict.COMPARE:
             assert head is not None
             there = self._view.seen_at(proposal.checkpoint_id, proposal.revision)
@@ -336,6 +359,25 @@ class PartitionWriter:
             heads[proposal.checkpoint_id] = proposal.head(digest, self._partition, _IN_THIS_BATCH, 0)
             return event
         return None
+
+    def _in_doubt(self) -> list[Item]:
+        return [item for _, items in self._checks for item in items]
+
+    def _judge_doubted_again(self) -> None:
+        """Queues again what was refused by heads that its caller may have known to be old, now that the tail has caught up.
+
+        That the partition was lost is noticed when something is sent, so a refusal does not notice it.
+        """
+        while self._checks and self._checks[0][0].done():
+            caught_up, items = self._checks.pop(0)
+            error = caught_up.exception()
+            if error is not None and not isinstance(error, CheckpointError):
+                raise error
+            for item in items:
+                item.caught_up = error is None
+                if error is not None:
+                    item.answer(item.unanswered(error))
+            self.queue.extendleft(reversed([item for item in items if not item.answered]))
 
     def _compare(self, item: Item, proposal: Proposal, head: Head) -> None:
         """Answers an item whose revision the log already has. In the pool: the projection may have to be asked."""

@@ -15,16 +15,20 @@ MOST_WAITING_BYTES = 256 << 20
 
 
 class Item:
-    """One proposal on its way. `sent`: bytes of it may have reached the log."""
+    """One proposal on its way.
 
-    __slots__ = ("answered", "call", "deadline", "index", "proposal", "sent")
+    `sent`: bytes of it may have reached the log. `caught_up`: the tail has seen everything that was acknowledged before it was proposed.
+    """
+
+    __slots__ = ("answered", "call", "caught_up", "deadline", "index", "proposal", "sent")
 
     def __init__(self, call: Call, index: int, proposal: Proposal | None, deadline: float) -> None:
         self.call = call
         self.index = index
-        self.proposal = proposal  # None: nothing to write, answered once its partition is owned and settled
+        self.proposal = proposal  # None: nothing to write, answered once its partition was taken over after it had asked
         self.deadline = deadline
         self.sent = False
+        self.caught_up = False
         self.answered = False
 
     def answer(self, outcome: Outcome | None) -> None:
