@@ -444,3 +444,31 @@ def test_a_chain_of_revisions_of_one_checkpoint_fits_into_one_transaction(bench:
     bench.writer.queue.extend(Call(proposals, timeout=30, done=told.extend).items)
     bench.run()
     assert bench.producer.calls == ["begin", "send", "send"]
+
+
+def test_a_failed_result_of_a_commit_that_the_tail_has_shown_ends_its_producer_not_the_writer(bench: Bench) -> None:
+    (proposal,), told = bench.propose()
+    bench.run()
+    first = bench.producer
+    first.sends[0].acknowledge()
+    bench.run()
+    first.commit.failed = True
+    first.commit.exception = KafkaError("unknown reasons")
+    bench.view.show(proposal, 0)
+    bench.run()
+    assert isinstance(told[0], Receipt)
+    assert bench.discarded == [first]
+
+
+def test_whoever_asks_what_became_of_an_event_waits_for_a_take_over_that_began_after_the_question(bench: Bench) -> None:
+    bench.propose()
+    bench.run()
+    bench.producer.sends[0].acknowledge()
+    bench.producer.commit.answered = True
+    (item,) = Call([None], timeout=30, done=lambda _: None).items
+    bench.writer.queue.append(item)
+    bench.view.read_up_to = 1
+    bench.view.events = {each.proposal.event_id: (0, 0, 1_000) for each in bench.writer._batch if each.proposal is not None}
+    bench.run()
+    assert item.answered
+    assert len(bench.producers) == 2, "it believed itself the owner, as one that was fenced does too"

@@ -19,6 +19,12 @@ from eventlog.kafka.waiting import Item
 from eventlog.rules import Head, Verdict, decide, rejection
 from tests.protocol_model.simulated_process import SimulatedOffsets, SimulatedView, Variant
 
+
+def connect(*arguments: Any, **named: Any) -> Any:
+    """A client, where the model has put its own."""
+    return vars(ownership)["producer"](*arguments, **named)
+
+
 # -- taking over ----------------------------------------------------------------------------------------------------
 
 
@@ -40,7 +46,7 @@ class DoesNotFence(Ownership):
     """No `init_transactions`: the earlier owner keeps its epoch, and its open transaction may still be committed."""
 
     def take(self, partition: int) -> TransactionalProducer:
-        owner: Any = ownership.producer(self._address, transactional_id=self.transactional_id(partition), max_event_bytes=1)
+        owner: Any = connect(self._address, transactional_id=self.transactional_id(partition), max_event_bytes=1)
         owner.join_without_fencing()
         self._view.await_position({partition: self._offsets.high_watermark(partition, timeout=1)}, 1)
         return owner  # type: ignore[no-any-return]
@@ -63,7 +69,7 @@ class TakesTheHighWatermarkTooEarly(Ownership):
 
     def take(self, partition: int) -> TransactionalProducer:
         end = self._offsets.high_watermark(partition, timeout=1)
-        owner = ownership.producer(self._address, transactional_id=self.transactional_id(partition), max_event_bytes=1)
+        owner: TransactionalProducer = connect(self._address, transactional_id=self.transactional_id(partition), max_event_bytes=1)
         owner.init_transactions()
         self._view.await_position({partition: end}, 1)
         return owner

@@ -29,7 +29,7 @@ def test_no_promise_is_broken_whatever_is_lost_late_or_false(capsys: pytest.Capt
             if hasattr(self, "world"):
                 happened.update(self.world.happened)
 
-    run_state_machine_as_test(  # type: ignore[no-untyped-call]
+    run_state_machine_as_test(
         Counted,
         settings=settings(
             max_examples=EXAMPLES,

@@ -60,7 +60,7 @@ def test_a_promise_breaks_when(name: str) -> None:
         strict = False
 
     with pytest.raises(PromiseBroken):
-        run_state_machine_as_test(WithoutIt, settings=SOONEST)  # type: ignore[no-untyped-call]
+        run_state_machine_as_test(WithoutIt, settings=SOONEST)
 
 
 def take_over_behind_an_undecided_last_stable_offset(variant: Variant) -> None:

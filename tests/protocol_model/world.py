@@ -116,7 +116,7 @@ class World:
     def _send(self, process: int, proposals: Sequence[Proposal], timeout: float) -> None:
         for proposal in proposals:  # a call each: the first answer is not to wait for the last
             asked = self.promises.ask(proposal)
-            self._queue(process, proposal, timeout, lambda outcome, asked=asked: self._answered(asked, outcome))  # type: ignore[misc]
+            self._queue(process, proposal, timeout, lambda outcome, asked=asked: self._answered(asked, outcome))
 
     def _answered(self, asked: Asked, outcome: Outcome | None) -> None:
         assert outcome is not None
