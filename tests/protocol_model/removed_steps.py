@@ -232,9 +232,7 @@ STEPS: dict[tuple[str, int], dict[str, Removal] | str] = {
         "the_earlier_owner_is_not_fenced": Removal(Variant(ownership=DoesNotFence)),
         "every_process_has_a_transactional_id_of_its_own": Removal(Variant(ownership=IdOfItsOwn)),
     },
-    (TAKE, 3): {
-        "the_high_watermark_is_taken_before_the_fence": Removal(Variant(ownership=TakesTheHighWatermarkTooEarly)),
-    },
+    (TAKE, 3): "test_a_promise_breaks_when_the_high_watermark_is_taken_before_the_fence",
     (TAKE, 4): {
         "the_tail_is_not_waited_for": Removal(Variant(view=DoesNotWaitForItsTail)),
         "the_tail_reads_what_is_not_committed": Removal(Variant(committed_only=False)),

@@ -14,7 +14,7 @@ from tests.protocol_model.removed_steps import NoHold
 from tests.protocol_model.simulated_process import Order, Variant
 from tests.protocol_model.world import World
 
-EXAMPLES = int(os.environ.get("EVENTLOG_MODEL_EXAMPLES", "60"))
+EXAMPLES = int(os.environ.get("EVENTLOG_MODEL_EXAMPLES", "150"))
 
 # What must have happened for a pass to mean anything, in each hundred runs.
 ENOUGH = {"commits": 300, "Conflict": 100, "fenced": 50, "kills": 10, "resolved: not in the log": 10, "OutcomeUnknown": 5}

@@ -1,7 +1,7 @@
 """Each step of the protocol is needed: a variant of the writer that leaves one out breaks a promise in the model.
 
-The scheduler is Hypothesis, with a fixed seed, and stops at the first run that breaks. Two removals need a schedule of a dozen exact moves,
-which a search of a few seconds does not meet; theirs is written down.
+The scheduler is Hypothesis, with a fixed seed, and stops at the first run that breaks. Three removals need a schedule of a dozen exact
+moves, which a search of a few seconds does not meet; theirs are written down.
 """
 
 from __future__ import annotations
@@ -17,7 +17,15 @@ from eventlog.kafka.ownership import Ownership
 from eventlog.kafka.partition import PartitionWriter, State
 from tests.protocol_model.machine import Protocol
 from tests.protocol_model.promises import PromiseBroken
-from tests.protocol_model.removed_steps import APPEND, STEPS, TAKE, Removal, SettlesByBelief, TakesTheLastStableOffset
+from tests.protocol_model.removed_steps import (
+    APPEND,
+    STEPS,
+    TAKE,
+    Removal,
+    SettlesByBelief,
+    TakesTheHighWatermarkTooEarly,
+    TakesTheLastStableOffset,
+)
 from tests.protocol_model.simulated_client import Fault
 from tests.protocol_model.simulated_process import Order, Variant
 from tests.protocol_model.world import World
@@ -63,6 +71,10 @@ def test_a_promise_breaks_when(name: str) -> None:
         run_state_machine_as_test(WithoutIt, settings=SOONEST)
 
 
+def state_of(world: World, process: int) -> State:
+    return world.processes[process].writer.state
+
+
 def take_over_behind_an_undecided_last_stable_offset(variant: Variant) -> None:
     """A commit is decided and its marker written, but readers do not have it yet; then another process takes over."""
     world = World(processes=2, variant=variant, strict=False)
@@ -73,7 +85,7 @@ def take_over_behind_an_undecided_last_stable_offset(variant: Variant) -> None:
         before = len(world.broker.decided)
         while len(world.broker.decided) == before:
             world.work(1, 1, 100, Order.WRITER_FIRST)
-        while world.processes[0].writer.state is not State.IDLE:
+        while state_of(world, 0) is not State.IDLE:
             world.work(0, 1, 100, Order.WRITER_FIRST)
         world.wait(0.6)
         world.work(0, 60, 100, Order.WRITER_FIRST)
@@ -88,6 +100,34 @@ def test_a_promise_breaks_when_the_last_stable_offset_stands_for_the_high_waterm
         take_over_behind_an_undecided_last_stable_offset(Variant(offsets=TakesTheLastStableOffset))
 
 
+def commit_between_the_high_watermark_and_the_fence(variant: Variant) -> None:
+    """A process takes over; when it has taken its first step towards that, the owner commits what both have proposed."""
+    world = World(processes=2, variant=variant, strict=False)
+    try:
+        world.warm_up()
+        world.processes[0].poll()
+        for process in (0, 1):
+            world.propose(process, 0, 0, 1, timeout=30.0)
+        while state_of(world, 0) is not State.IDLE:
+            world.work(0, 1, 100, Order.WRITER_FIRST)
+        world.wait(0.6)
+        while not any(task.started for task in world.processes[0].pool.tasks):
+            world.work(0, 1, 100, Order.WRITER_FIRST)
+        world.work(0, 1, 100, Order.WRITER_FIRST)
+        assert state_of(world, 0) is State.ACQUIRING
+        world.work(1, 60, 100)
+        world.work(0, 60, 100, Order.WRITER_FIRST)
+        world.settle_down()
+    finally:
+        world.close()
+
+
+def test_a_promise_breaks_when_the_high_watermark_is_taken_before_the_fence() -> None:
+    commit_between_the_high_watermark_and_the_fence(Variant())
+    with pytest.raises(PromiseBroken):
+        commit_between_the_high_watermark_and_the_fence(Variant(ownership=TakesTheHighWatermarkTooEarly))
+
+
 def resolve_at_an_owner_that_was_fenced(variant: Variant) -> None:
     """A commit is on the wire when its process dies; a process that was the owner before is asked what became of the event."""
     world = World(processes=2, variant=variant, late_first=True, strict=False)
@@ -97,7 +137,7 @@ def resolve_at_an_owner_that_was_fenced(variant: Variant) -> None:
         world.propose(1, 0, 0, 1, timeout=30.0)
         world.work(1, 60, 100)
         world.kill(1)
-        assert world.processes[0].writer.state is State.READY
+        assert state_of(world, 0) is State.READY
         world.resolve(0, 0, timeout=30.0)
         world.work(0, 60, 100)
         world.settle_down()
