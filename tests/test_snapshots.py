@@ -12,11 +12,13 @@ import sqlite3
 from collections.abc import Iterator
 from enum import Enum
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 
 import eventlog
+import eventlog.testing
 from eventlog import errors
 from eventlog.embedded_files import create
 from eventlog.errors import CheckpointError
@@ -25,12 +27,14 @@ SNAPSHOTS = Path(__file__).parent / "snapshots"
 SCHEMAS = Path(__file__).resolve().parents[1] / "schemas"
 
 
-def exports() -> Iterator[str]:
+def exports(module: ModuleType = eventlog) -> Iterator[str]:
     """Every public name, what it is, and how it is called."""
-    for name in sorted(eventlog.__all__):
-        thing = getattr(eventlog, name)
+    for name in sorted(module.__all__):
+        thing = getattr(module, name)
         if inspect.isfunction(thing):
             yield f"def {name}{inspect.signature(thing)}"
+        elif not inspect.isclass(thing):
+            yield f"{name} = {thing}"
         elif issubclass(thing, Enum):
             yield f"enum {name}: {', '.join(f'{each.name}={each.value}' for each in thing)}"
         else:
@@ -94,7 +98,13 @@ def embedded_format() -> Iterator[str]:
         connection.close()
 
 
-TAKEN = {"exports": exports, "errors": error_table, "schemas": avro_schemas, "embedded_format": embedded_format}
+TAKEN = {
+    "exports": exports,
+    "testing_exports": lambda: exports(eventlog.testing),
+    "errors": error_table,
+    "schemas": avro_schemas,
+    "embedded_format": embedded_format,
+}
 
 
 @pytest.mark.parametrize("name", TAKEN)

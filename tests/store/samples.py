@@ -6,7 +6,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from eventlog import Checkpoint, CheckpointError, CheckpointId, CheckpointStore, EventId, Position, Receipt, Revision, RunId
+from eventlog import Checkpoint, CheckpointError, CheckpointId, CheckpointStore, Position, Revision, RunId
+from eventlog.testing.suite.samples import numbered as numbered
+from eventlog.testing.suite.samples import outcome as outcome
 
 UNUSED_ID = "01234567-89ab-7cde-8f01-23456789abcd"
 
@@ -43,18 +45,6 @@ def stream(store: CheckpointStore, revisions: int, **fields: Any) -> list[Checkp
         written.append(written[-1].next({"step": step}))
         store.compare_and_swap(written[-1], step - 1)
     return written
-
-
-def numbered(checkpoint: Checkpoint, revision: int) -> Checkpoint:
-    """The same checkpoint with another number, as another event."""
-    return checkpoint.model_copy(update={"revision": revision, "event_id": EventId.new()})
-
-
-def outcome(store: CheckpointStore, checkpoint: Checkpoint, expected: int | None) -> Receipt | CheckpointError:
-    try:
-        return store.compare_and_swap(checkpoint, expected)
-    except CheckpointError as error:
-        return error
 
 
 def described(error: CheckpointError) -> tuple[Any, ...]:

@@ -104,6 +104,18 @@ BAD = [
         [A, commit("b", 0, (2, 3), Outcome.DELETED, revision=2), delete("d", 1, (2, 3))],
         log("a", "b", "d", deleted=True),
     ),
+    Bad(
+        Rule.CONFLICT_IN_LOG,
+        "refused because of the deletion behind it",
+        [A, commit("b", 0, (2, 9), UNKNOWN), commit("b", 0, (3, 8), Outcome.DELETED, revision=2), delete("d", 1, (2, 9))],
+        log("a", "b", "d", deleted=True),
+    ),
+    Bad(
+        Rule.CONFLICT_IN_LOG,
+        "refused because of itself",
+        [A, commit("b", 0, (2, 9), UNKNOWN), conflict("b", 0, 1, (2, 9))],
+        log("a", "b"),
+    ),
     Bad(Rule.REFUSAL_IN_LOG, "the log was out of reach, it said", [A, commit("b", 0, (2, 3), REFUSED, error="Unavailable")], log("a", "b")),
     Bad(Rule.FALSE_CONFLICT, "an exact successor refused", [A, conflict("x", 0, 0, (2, 3))], log("a")),
     Bad(Rule.FALSE_CONFLICT, "a creation refused where nothing is", [conflict("x", None, None, (2, 3))], []),
@@ -119,6 +131,12 @@ BAD = [
     Bad(Rule.FALSE_RESOLVE, "found where it is not", [A, commit("b", 0, (2, 3), UNKNOWN), resolve("b", 1, (4, 5))], log("a")),
     Bad(Rule.FALSE_RESOLVE, "found at another revision", [A, B, resolve("b", 2, (4, 5))], log("a", "b")),
     Bad(Rule.FALSE_RESOLVE, "not found though acknowledged", [A, B, resolve("b", None, (4, 5))], log("a", "b")),
+    Bad(
+        Rule.FALSE_RESOLVE,
+        "not found though it had been read, while its writer waits",
+        [A, commit("b", 0, (2, 9), UNKNOWN), load("b", 1, (3, 4)), resolve("b", None, (5, 6))],
+        log("a", "b"),
+    ),
     Bad(
         Rule.FALSE_RESOLVE,
         "it never will be, and then it is",
