@@ -95,4 +95,5 @@ class Concurrency(Subject):
         verdict = check([*journals[0], *journals[1]], log_of(final, work.ids))
         close(final)
         assert not verdict.violations, f"seed {work.seed}: {verdict}"
-        verdict.summary.require(committed=self.turns, conflicts=1, unknown=1, reads=self.turns, concurrency=2)
+        # Conflicts show the contention. Whether calls overlap does not: those of a store in memory are over too soon.
+        verdict.summary.require(committed=self.turns, conflicts=self.turns // 6, unknown=1, reads=self.turns)
