@@ -122,6 +122,7 @@ class SimulatedProducer:
         self._stuck = False
         self._transaction_manager = SimpleNamespace(begin_commit=self._begin_commit)
         self._sender = SimpleNamespace(wakeup=lambda: None)
+        self._metadata = SimpleNamespace(topic_id=lambda _: None)  # the topic is never made anew here
 
     # -- what the writer calls ------------------------------------------------------------------------------------
 
@@ -133,6 +134,9 @@ class SimulatedProducer:
                 _, self.epoch = self._broker.init(self.transactional_id)
             except Busy:
                 pause(until=lambda: not self._broker.transactions(self.transactional_id).decided)
+
+    def partitions_for(self, topic: str) -> set[int]:  # noqa: ARG002
+        return {0}
 
     def join_without_fencing(self) -> None:
         """Not in the original: what a client would be like that shares the id of another."""

@@ -110,6 +110,9 @@ class SimulatedOffsets:
         pause()
         return {0: self._broker.stable}
 
+    def open_transaction(self, partition: int) -> None:
+        """Nobody else writes here."""
+
 
 @dataclass(frozen=True)
 class Variant:
@@ -137,6 +140,7 @@ class SimulatedProcess:
         self.producers: list[SimulatedProducer] = []
         self.ownership = variant.ownership(
             address=KafkaAddress((f"127.0.0.1:{number}",), TOPIC),
+            topic_id=TOPIC,
             view=self.view,
             offsets=cast(Any, variant.offsets(broker)),
             max_event_bytes=1,

@@ -55,7 +55,7 @@ class WarmProcess:
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         command = [sys.executable, "-m", "tests.faults.embedded.warm_process"]
         environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
-        self._process = subprocess.Popen(command, stdin=theirs, env=environment, cwd=REPOSITORY)
+        self._process = subprocess.Popen(command, stdin=theirs.fileno(), env=environment, cwd=REPOSITORY)
         theirs.close()
         self._control.settimeout(_SECONDS)
         return self

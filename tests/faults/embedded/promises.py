@@ -57,7 +57,7 @@ def check_history(store: CheckpointStore, heard: Heard, notes: Notes) -> None:
     """What was acknowledged is there once and as it was, what was refused is not, and of the rest `resolve` tells the truth."""
     events = list(store.subscribe(Position(), idle_timeout=0))
     assert [each.position for each in events] == [Position(((0, number + 1),)) for number in range(len(events))]
-    there = {each.checkpoint.event_id: each for each in events}
+    there: dict[str, Revision] = {each.checkpoint.event_id: each for each in events}
     assert len(there) == len(events), "an event is there twice"
     attempts: dict[str, Attempt] = {}
     acknowledged: set[str] = set()

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from tests.faults.embedded import projecting, promises, workloads
 
-TASKS = {
+TASKS: dict[str, Callable[..., Any]] = {
     "life": workloads.life,
     "prepared": workloads.prepared,
     "together": workloads.together,

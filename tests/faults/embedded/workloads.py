@@ -78,8 +78,7 @@ class Caller:
         self.store = None
         self.step("open", open_it)
         yield
-        if self.store is not None:
-            self.step("close", self.store.close)
+        self.ask("close", lambda store: store.close())
 
     def commit(self, checkpoint: Checkpoint, expected: int | None) -> bool:
         """Whether it was committed."""
