@@ -41,6 +41,11 @@ class Asked:
     lost: bool = False  # with its process: nobody will be told
     resolved: bool = False
 
+    @property
+    def unclear(self) -> bool:
+        """Whether its caller knows no more than that it may have been written."""
+        return (self.lost or isinstance(self.outcome, OutcomeUnknown)) and not self.resolved
+
 
 @dataclass
 class Promises:
@@ -94,7 +99,9 @@ class Promises:
         if isinstance(outcome, Receipt):
             self._receipt(asked.proposal, outcome)
         elif isinstance(outcome, Unavailable):
-            self._refuse(asked, "reported as not written")
+            # That is said of this call. What an earlier one of the same event did stays as unclear as it was.
+            if not any(other is not asked and other.unclear for other in self.asked[asked.proposal.event_id]):
+                self._refuse(asked, "reported as not written")
         elif isinstance(outcome, Conflict | NotFound | Deleted):
             self._refuse(asked, f"refused with {outcome}")
             self._justified(asked, outcome)
@@ -152,9 +159,12 @@ class Promises:
             self.never[proposal.event_id] = "resolved as not in the log"
 
     def unclear(self) -> list[Asked]:
-        """Every proposal whose caller does not know what became of it."""
-        latest = [each[-1] for each in self.asked.values()]
-        return [each for each in latest if (each.lost or isinstance(each.outcome, OutcomeUnknown)) and not each.resolved]
+        """Of each event whose caller does not know what became of it, the call that says so."""
+        return [
+            next(each for each in calls if each.unclear)
+            for calls in self.asked.values()
+            if any(each.unclear for each in calls) and all(each.unclear or isinstance(each.outcome, Unavailable) for each in calls)
+        ]
 
 
 def hold(condition: bool, otherwise: str | Callable[[], str]) -> None:

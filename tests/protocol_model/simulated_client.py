@@ -121,8 +121,8 @@ class SimulatedProducer:
         self._error: Exception | None = None
         self._stuck = False
         self._transaction_manager = SimpleNamespace(begin_commit=self._begin_commit)
+        self._metadata = None
         self._sender = SimpleNamespace(wakeup=lambda: None)
-        self._metadata = SimpleNamespace(topic_id=lambda _: None)  # the topic is never made anew here
 
     # -- what the writer calls ------------------------------------------------------------------------------------
 
@@ -142,6 +142,7 @@ class SimulatedProducer:
         """Not in the original: what a client would be like that shares the id of another."""
         self.epoch = max(0, self._broker.transactions(self.transactional_id).epoch)
         self._broker.transactions(self.transactional_id).epoch = self.epoch
+        self._sequence = (self._broker.end + 1) * 1_000  # not taken for a batch of the other's that is sent again
 
     def begin_transaction(self) -> None:
         if self.epoch < 0 or self._open or self._error is not None:

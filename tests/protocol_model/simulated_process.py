@@ -111,7 +111,7 @@ class SimulatedOffsets:
         return {0: self._broker.stable}
 
     def open_transaction(self, partition: int) -> None:
-        """Nobody else writes here."""
+        """There is no foreign writer here."""
 
 
 @dataclass(frozen=True)
@@ -140,10 +140,10 @@ class SimulatedProcess:
         self.producers: list[SimulatedProducer] = []
         self.ownership = variant.ownership(
             address=KafkaAddress((f"127.0.0.1:{number}",), TOPIC),
-            topic_id=TOPIC,
             view=self.view,
             offsets=cast(Any, variant.offsets(broker)),
             max_event_bytes=1,
+            topic_id="simulated",
         )
         self.writer = variant.writer(
             topic=TOPIC,

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
+from eventlog.errors import CheckpointError
+
 Result = TypeVar("Result")
 
 BLOCKING = frozenset({"take", "catch_up"})  # of what the writer gives to its pool: these wait for the broker or the tail
@@ -104,13 +106,14 @@ class Pool:
         return self.tasks[-1].future
 
     def run_next(self) -> bool:
-        """Gives the turn to the first task that can go on; whether there is one. A check that fails inside it is raised."""
+        """Gives the turn to the first task that can go on; whether there is one. What is no error of the store's own is raised."""
         task = next((each for each in self.tasks if each.can_go_on), None)
         if task is None:
             return False
         if task.resume():
             self.tasks.remove(task)
-            if isinstance(error := task.future.exception(), AssertionError):
+            error = task.future.exception()
+            if error is not None and not isinstance(error, CheckpointError | Cancelled):
                 raise error
         return True
 
