@@ -34,6 +34,8 @@ class AsyncCheckpointStore:
     """A `CheckpointStore` for one event loop. Made by `open_async_store`; see `CheckpointStore` for what each call does."""
 
     def __init__(self, store: CheckpointStore) -> None:
+        self.tenant = store.tenant
+        self.actor = store.actor
         self._store = store
         self._log = store.log
         self._loop: asyncio.AbstractEventLoop | None = None

@@ -27,6 +27,8 @@ class ErrorKind(StrEnum):
     UNAVAILABLE = "UNAVAILABLE"
     CONFIGURATION = "CONFIGURATION"
     CLOSED = "CLOSED"
+    AMBIGUOUS = "AMBIGUOUS"
+    EFFECT_FAILED = "EFFECT_FAILED"
 
 
 class Retry(StrEnum):
@@ -162,7 +164,7 @@ class InvalidRequest(CheckpointError):
 
 
 class InvalidPayload(CheckpointError):
-    """The payload is not JSON; `path` says where (JSONPath-like, `$` is the payload itself)."""
+    """The payload is not JSON, or not what its kind says; `path` says where (JSONPath-like, `$` is the payload itself)."""
 
     kind = ErrorKind.INVALID_PAYLOAD
     hint = "Payloads are plain JSON: objects with text keys, arrays (lists), text, finite numbers, true, false and null."

@@ -8,7 +8,6 @@ id is derived from the content, so that a second run finds everything already th
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import sqlite3
@@ -18,11 +17,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
-from uuid import UUID
 
 from eventlog.checkpoint import DEFAULT_TENANT, LAST_REVISION, Checkpoint, from_millis, phase_of
 from eventlog.errors import CheckpointError, ConfigurationError, ErrorKind, InvalidPayload, InvalidRequest, SchemaMismatch, StorageError
-from eventlog.ids import CheckpointId, EventId, RunId
+from eventlog.ids import CheckpointId, EventId, RunId, content_id
 from eventlog.store import CheckpointStore
 
 USER_VERSION = 2  # what Runifold 0.4 stamps
@@ -102,17 +100,6 @@ def parse_json(text: str | bytes) -> Any:
         raise InvalidPayload("$", "is nested too deeply") from error
     except ValueError as error:
         raise InvalidPayload("$", f"is not JSON: {error}") from error
-
-
-def content_id(*parts: str | bytes) -> UUID:
-    """A UUID (version 8: by our own recipe) that follows from content alone: SHA-256 of the parts with their lengths."""
-    digest = hashlib.sha256()
-    for part in parts:
-        data = part.encode() if isinstance(part, str) else part
-        digest.update(len(data).to_bytes(8, "big"))
-        digest.update(data)
-    value = int.from_bytes(digest.digest()[:16], "big")
-    return UUID(int=value & ~(0xF000 << 64) & ~(0xC000 << 48) | 0x8000 << 64 | 0x8000 << 48)
 
 
 def _read(path: Path) -> tuple[int, Iterator[tuple[Any, Any, Any]]]:

@@ -30,6 +30,8 @@ EXIT_CODES: dict[ErrorKind, int] = {
     ErrorKind.UNAVAILABLE: 14,
     ErrorKind.CONFIGURATION: 15,
     ErrorKind.CLOSED: 16,
+    ErrorKind.AMBIGUOUS: 17,
+    ErrorKind.EFFECT_FAILED: 18,
 }
 
 _MEANINGS = {

@@ -15,8 +15,8 @@ from typing import IO, Any, NamedTuple, cast
 from eventlog import payload
 from eventlog.checkpoint import Checkpoint, from_millis
 from eventlog.errors import CheckpointError, InvalidRequest
-from eventlog.ids import CheckpointId, EventId, RunId
-from eventlog.importing import content_id, parse_json
+from eventlog.ids import CheckpointId, EventId, RunId, content_id
+from eventlog.importing import parse_json
 
 SCHEMA_VERSION = 1
 ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})

@@ -1,0 +1,73 @@
+"""Runs that can be resumed after their process has died, without doing anything outside twice behind anybody's back.
+
+It stands on nothing but `compare_and_swap` and `load`. `agent.py` is the face for agents. What any kind of run shares, each building on
+the ones before it:
+
+    errors.py           why a run may not go on, with the evidence: AmbiguousResume(what, since, attempt, effects)
+    identity.py         check_identity(id, stored, given): both sides named; before anything else is looked at
+    usage.py            numbers that only grow
+    policy.py           Reject, RetryInFlight; admit(policy, AmbiguousResume(...)) decides
+    boundaries.py       every write by name, the places where a process may be killed
+    steps.py            Load, Commit, Advance, Call: the order of write and call, driven by a thread or an event loop
+    stream.py           RunStream: the revisions of a run as its one writer sees them, unclear outcomes included
+    effect_phases.py    an effect's states; effects.py runs, replays and settles them
+
+A run of another kind (a workflow) adds a pure record with a `payload()` (as `AgentRecord`: identity, phase, what may follow), members of
+`Boundary`, and procedures that yield `Advance(stream, change, boundary)` before anything outside is called:
+
+    stream = RunStream(store=store, checkpoint=checkpoint, record=WorkflowRecord.of(checkpoint))
+    yield Advance(stream, lambda record: record.begin(step), Boundary.STEP_IN_FLIGHT)       # Conflict: another process has the run
+    output = yield from ledger.run_steps(EffectCall(request, handler, ..., announce=...))   # announced in the run first
+    yield Advance(stream, lambda record: record.finish(step, output), Boundary.STEP_STABLE)
+"""
+
+from eventlog.recovery.agent import AgentRun, Turn
+from eventlog.recovery.agent_aio import AsyncAgentRun, AsyncTurn
+from eventlog.recovery.agent_phases import AgentPhase, Completed, Model, ReadyForTurn, TurnInFlight
+from eventlog.recovery.effect_phases import UNSTORED, Announced, Effect, EffectClass, EffectState
+from eventlog.recovery.effects import AsyncEffectStore, EffectStore
+from eventlog.recovery.errors import (
+    AmbiguousEffect,
+    AmbiguousResume,
+    Difference,
+    EffectFailed,
+    EffectReused,
+    IdentityMismatch,
+    KnownEffect,
+    StillInFlight,
+)
+from eventlog.recovery.policy import Policy, Reject, RetryInFlight
+from eventlog.recovery.settlement import CertainFailure, NotExecuted, Settlement
+
+__all__ = [
+    "UNSTORED",
+    "AgentPhase",
+    "AgentRun",
+    "AmbiguousEffect",
+    "AmbiguousResume",
+    "Announced",
+    "AsyncAgentRun",
+    "AsyncEffectStore",
+    "AsyncTurn",
+    "CertainFailure",
+    "Completed",
+    "Difference",
+    "Effect",
+    "EffectClass",
+    "EffectFailed",
+    "EffectReused",
+    "EffectState",
+    "EffectStore",
+    "IdentityMismatch",
+    "KnownEffect",
+    "Model",
+    "NotExecuted",
+    "Policy",
+    "ReadyForTurn",
+    "Reject",
+    "RetryInFlight",
+    "Settlement",
+    "StillInFlight",
+    "Turn",
+    "TurnInFlight",
+]

@@ -1,0 +1,149 @@
+"""An agent's run over an `AsyncCheckpointStore`: the same names, the same promises as `AgentRun`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any, Self
+from uuid import UUID
+
+from eventlog.aio import AsyncCheckpointStore
+from eventlog.ids import CheckpointId, RunId
+from eventlog.recovery.agent_phases import AgentIdentity, Model
+from eventlog.recovery.agent_steps import AgentCore, resume_steps, start_steps
+from eventlog.recovery.effect_phases import EffectClass
+from eventlog.recovery.effects import AsyncEffectStore, Recall, Reconciler
+from eventlog.recovery.policy import Policy, Reject
+from eventlog.recovery.steps import Handler, check_store, drive_async
+from eventlog.recovery.turn_steps import TurnCore, begun
+
+
+class AsyncAgentRun(AgentCore):
+    """An `AgentRun` for one event loop. Effects of one turn may run at the same time; handlers may be async or plain functions.
+
+    A plain function runs in a thread, so that it does not hold the loop. What is cancelled stays in flight, as if its process had died.
+    """
+
+    @classmethod
+    async def start(
+        cls,
+        store: AsyncCheckpointStore,
+        *,
+        agent: str,
+        model: Model,
+        definition_version: int,
+        state: Any,
+        effects: AsyncEffectStore | None = None,
+        checkpoint_id: CheckpointId | UUID | str | None = None,
+        run_id: RunId | UUID | str | None = None,
+        tenant: str | None = None,
+        labels: Mapping[str, str] | None = None,
+        usage: Mapping[str, int] | None = None,
+    ) -> Self:
+        """See `AgentRun.start`."""
+        check_store("store", store, wants_async=True)
+        return cls(
+            await drive_async(
+                start_steps(
+                    store,
+                    AgentIdentity(agent, model, definition_version),
+                    effects,
+                    state,
+                    checkpoint_id=checkpoint_id,
+                    run_id=run_id,
+                    tenant=tenant,
+                    labels=labels,
+                    usage=usage,
+                )
+            )
+        )
+
+    @classmethod
+    async def resume(
+        cls,
+        store: AsyncCheckpointStore,
+        checkpoint_id: CheckpointId | UUID | str,
+        *,
+        agent: str,
+        model: Model,
+        definition_version: int,
+        policy: Policy | None = None,
+        effects: AsyncEffectStore | None = None,
+        usage: Mapping[str, int] | None = None,
+    ) -> Self:
+        """See `AgentRun.resume`."""
+        check_store("store", store, wants_async=True)
+        identity = AgentIdentity(agent, model, definition_version)
+        return cls(await drive_async(resume_steps(store, checkpoint_id, identity, Reject() if policy is None else policy, effects, usage)))
+
+    def turn(self) -> AsyncTurn:
+        """See `AgentRun.turn`: `async with run.turn() as turn:`."""
+        return AsyncTurn(self)
+
+    async def complete(self, response: Any) -> None:
+        """See `AgentRun.complete`."""
+        await drive_async(self.complete_steps(response))
+
+
+class AsyncTurn:
+    """One turn of an `AsyncAgentRun`; see `Turn`."""
+
+    def __init__(self, run: AsyncAgentRun) -> None:
+        self._run = run
+        self._core: TurnCore | None = None
+
+    async def __aenter__(self) -> Self:
+        await drive_async(self._run.begin_steps())
+        self._core = self._run.turn_begun()
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._begun.leave(error)
+
+    @property
+    def number(self) -> int:
+        """See `Turn.number`."""
+        return self._begun.number
+
+    @property
+    def attempt(self) -> int:
+        """See `Turn.attempt`."""
+        return self._begun.attempt
+
+    async def spend(self, **amounts: int) -> None:
+        """See `Turn.spend`."""
+        await drive_async(self._begun.spend_steps(amounts))
+
+    async def effect(
+        self,
+        capability: str,
+        input: Any,  # noqa: A002 - what it is
+        handler: Handler,
+        *,
+        effect_class: EffectClass,
+        idempotency_key: str | None = None,
+        reconcile: Reconciler | None = None,
+        recall: Recall | None = None,
+        digest_only: bool = False,
+    ) -> Any:
+        """See `Turn.effect`."""
+        return await drive_async(
+            self._begun.effect_steps(
+                capability,
+                input,
+                handler,
+                effect_class=effect_class,
+                idempotency_key=idempotency_key,
+                reconcile=reconcile,
+                recall=recall,
+                digest_only=digest_only,
+            )
+        )
+
+    async def commit(self, *, state: Any, usage: Mapping[str, int] | None = None) -> None:
+        """See `Turn.commit`."""
+        await drive_async(self._begun.commit_steps(state, usage))
+
+    @property
+    def _begun(self) -> TurnCore:
+        return begun(self._core)

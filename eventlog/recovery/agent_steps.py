@@ -1,0 +1,228 @@
+"""What an agent's run does, in which order, whichever way it is waited for. `AgentRun` and `AsyncAgentRun` drive these procedures."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from eventlog.checkpoint import DEFAULT_TENANT, Checkpoint, from_millis
+from eventlog.errors import InvalidRequest
+from eventlog.ids import CheckpointId, RunId
+from eventlog.recovery.agent_phases import (
+    AGENT_KIND,
+    AGENT_VERSION,
+    AgentIdentity,
+    AgentPhase,
+    AgentRecord,
+    Completed,
+    TurnInFlight,
+)
+from eventlog.recovery.boundaries import Boundary
+from eventlog.recovery.effects import EffectLedger
+from eventlog.recovery.errors import AmbiguousResume, StillInFlight
+from eventlog.recovery.fields import own_copy
+from eventlog.recovery.identity import check_effect_store, check_identity
+from eventlog.recovery.policy import Policy, RetryInFlight, admit, check_policy
+from eventlog.recovery.steps import Advance, Commit, Load, Settle, Steps, Store, is_async
+from eventlog.recovery.stream import RunStream
+from eventlog.recovery.turn_steps import TurnCore
+from eventlog.recovery.usage import TURNS, at_least
+
+
+class Opened(NamedTuple):
+    """A run that was started or resumed."""
+
+    stream: RunStream[AgentRecord]
+    effects: EffectLedger | None
+    found: AmbiguousResume | None = None  # what was in flight, where that may be repeated
+
+
+def start_steps(
+    store: Store,
+    identity: AgentIdentity,
+    effects: EffectLedger | None,
+    state: Any,
+    *,
+    checkpoint_id: CheckpointId | UUID | str | None,
+    run_id: RunId | UUID | str | None,
+    tenant: str | None,
+    labels: Mapping[str, str] | None,
+    usage: Mapping[str, int] | None,
+) -> Steps[Opened]:
+    """Commits revision 0, before any work."""
+    tenant = tenant or store.tenant or DEFAULT_TENANT
+    named = None
+    if effects is not None:
+        _check_effects(effects, store)
+        if effects.tenant != tenant:
+            raise InvalidRequest("effects", f"is tenant {effects.tenant}'s, where the run is tenant {tenant}'s")
+        named = yield from effects.identity_steps()
+    record = AgentRecord.first(identity, named, state)
+    checkpoint = Checkpoint.initial(
+        CheckpointId.new() if checkpoint_id is None else checkpoint_id,
+        RunId.new() if run_id is None else run_id,
+        AGENT_KIND,
+        AGENT_VERSION,
+        record.payload(),
+        tenant=tenant,
+        labels=labels,
+        usage=usage,
+    )
+    yield Commit(store, checkpoint, None, Boundary.AGENT_CREATED)
+    return Opened(RunStream(store=store, checkpoint=checkpoint, record=record), effects)
+
+
+def resume_steps(
+    store: Store,
+    checkpoint_id: CheckpointId | UUID | str,
+    identity: AgentIdentity,
+    policy: Policy,
+    effects: EffectLedger | None,
+    usage: Mapping[str, int] | None,
+) -> Steps[Opened]:
+    """Looks at a run, identity first, and says whether it may be gone on with. Writes nothing: the next turn does."""
+    check_policy(policy)
+    if isinstance(policy, RetryInFlight) and policy.effects is not None:
+        if effects is not None and effects is not policy.effects:
+            raise InvalidRequest("effects", "is another effect store than the policy's")
+        effects = policy.effects
+    if effects is not None:
+        _check_effects(effects, store)
+    checkpoint: Checkpoint = yield Load(store, CheckpointId(checkpoint_id))
+    record = AgentRecord.of(checkpoint)
+    check_identity(checkpoint.id, record.identity.fields(), identity.fields())
+    stream = RunStream(store=store, checkpoint=checkpoint, record=record, floor=at_least(checkpoint.usage, usage or {}))
+    phase = record.phase
+    if isinstance(phase, Completed):
+        return Opened(stream, None)
+    ledger = yield from _ledger(stream, effects)
+    if not isinstance(phase, TurnInFlight):
+        return Opened(stream, ledger)
+    if isinstance(policy, RetryInFlight) and effects is None:
+        check_effect_store(checkpoint.id, record.effect_store, None)
+    if ledger is None:
+        known = [each.known("unknown", 0) for each in phase.effects]
+    else:
+        known = yield from ledger.known_steps(phase.effects)
+    found = AmbiguousResume(checkpoint.id, what=_what(phase), since=_since(phase), attempt=phase.attempt, effects=known)
+    admit(policy, found)
+    return Opened(stream, ledger, found)
+
+
+class AgentCore:
+    """A run as one process holds it."""
+
+    def __init__(self, opened: Opened) -> None:
+        self._stream = opened.stream
+        self._effects = opened.effects
+        self._found = opened.found
+        self._proposed: tuple[int, int] | None = None  # a turn and attempt whose body has not been entered yet
+        self._state: tuple[Any, Any] | None = None
+
+    @property
+    def checkpoint(self) -> Checkpoint:
+        """The latest revision that this process knows to be durable."""
+        return self._stream.checkpoint
+
+    @property
+    def checkpoint_id(self) -> CheckpointId:
+        """What the run is resumed by."""
+        return self._stream.checkpoint.id
+
+    @property
+    def state(self) -> Any:
+        """The state of the last stable phase: a copy of your own, made once a phase. Only what `turn.commit` is given is kept."""
+        stored = self._stream.record.state
+        if self._state is None or self._state[0] is not stored:
+            self._state = (stored, own_copy(stored))
+        return self._state[1]
+
+    @property
+    def usage(self) -> dict[str, int]:
+        """What the run has used so far, turns that died included."""
+        return self._stream.usage
+
+    @property
+    def phase(self) -> AgentPhase:
+        """`ReadyForTurn`, `TurnInFlight` or `Completed`."""
+        return self._stream.record.phase
+
+    @property
+    def response(self) -> Any:
+        """What a completed run has come to. Raises `InvalidRequest` before that."""
+        phase = self.phase
+        if not isinstance(phase, Completed):
+            raise InvalidRequest("phase", f"is {phase.name}; there is no response yet")
+        return own_copy(phase.response)
+
+    @property
+    def found(self) -> AmbiguousResume | None:
+        """What was in flight when the run was resumed with `RetryInFlight`: since when, and how far each effect had come."""
+        return self._found
+
+    def begin_steps(self) -> Steps[None]:
+        """Makes the in-flight phase durable. When this returns, the body may run."""
+        stream = self._stream
+        yield Settle(stream)
+        phase = stream.record.phase
+        if isinstance(phase, TurnInFlight) and (phase.turn, phase.attempt) != self._proposed:
+            if self._found is None:
+                raise StillInFlight(stream.checkpoint.id, what=_what(phase), reason="its body has not ended with a commit()")
+            self._proposed = (phase.turn, phase.attempt + 1)
+            yield self._begin()
+        elif not isinstance(phase, TurnInFlight):
+            self._proposed = (stream.record.turns + 1, 1)
+            yield self._begin()
+        # else: it was proposed before, its outcome was unknown, and now it is durable; nothing has been called since
+        self._proposed = self._found = None
+        stream.at_work(True)
+
+    def turn_begun(self) -> TurnCore:
+        """The turn in flight, for its body."""
+        return TurnCore(self._stream, self._effects)
+
+    def complete_steps(self, response: Any) -> Steps[None]:
+        """Ends the run. Ending it again with the same response is no error, since the first answer may have been lost."""
+        stream = self._stream
+        kept = own_copy(response)
+        yield Settle(stream)
+        phase = stream.record.phase
+        if isinstance(phase, TurnInFlight):
+            raise StillInFlight(stream.checkpoint.id, what=_what(phase), reason="a run is completed between its turns")
+        if isinstance(phase, Completed) and phase.response == kept:
+            return
+        yield Advance(stream, lambda record: record.complete(kept), Boundary.AGENT_COMPLETED)
+
+    def _begin(self) -> Advance:
+        now = time.time_ns() // 1_000_000
+        return Advance(self._stream, lambda record: record.begin(now), Boundary.TURN_IN_FLIGHT, {TURNS: 1})
+
+
+def _ledger(stream: RunStream[AgentRecord], given: EffectLedger | None) -> Steps[EffectLedger | None]:
+    """The effect store that the checkpoint names: the given one, which must be it, or the run's own store, if that is it."""
+    checkpoint, named = stream.checkpoint, stream.record.effect_store
+    if given is not None:
+        check_effect_store(checkpoint.id, named, (yield from given.known_identity_steps()) or "one that was never used")
+        return given
+    if named is None:
+        return None
+    own = EffectLedger(stream.store, checkpoint.tenant)
+    return own if (yield from own.known_identity_steps()) == named else None
+
+
+def _check_effects(effects: object, store: Store) -> None:
+    if not isinstance(effects, EffectLedger):
+        raise InvalidRequest("effects", f"must be an EffectStore, not {type(effects).__name__}")
+    if is_async(effects.store) is not is_async(store):
+        raise InvalidRequest("effects", "and the run's store must both be async, or neither")
+
+
+def _what(phase: TurnInFlight) -> str:
+    return f"turn {phase.turn}"
+
+
+def _since(phase: TurnInFlight) -> datetime:
+    return from_millis(phase.since_ms)

@@ -1,0 +1,27 @@
+"""Every write that the recovery library makes, by name: the places where a process can die between two things that it does.
+
+No write is made but by a `Commit` or an `Advance` (`steps.py`), and both take one of these. A test kills a process before and after each
+and states what a new process finds; another holds this list against the code.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Boundary(StrEnum):
+    """A write, named by what is durable once it has been made."""
+
+    EFFECT_STORE_NAMED = "effect_store_named"  # the effect store has an identity; once in its life
+    AGENT_CREATED = "agent_created"  # revision 0: the accepted run, before any work
+    TURN_IN_FLIGHT = "turn_in_flight"  # before the body runs
+    TURN_SPENT = "turn_spent"  # usage, as it happens
+    EFFECT_ANNOUNCED = "effect_announced"  # in the run: an effect may be under way; also the fence before the handler
+    EFFECT_PREPARED = "effect_prepared"  # the effect has a stream of its own, with its input
+    EFFECT_STARTED = "effect_started"  # before the handler runs
+    EFFECT_COMPLETED = "effect_completed"  # its output, or the output's digest
+    EFFECT_FAILED = "effect_failed"  # the other side refused for certain
+    EFFECT_NOT_EXECUTED = "effect_not_executed"  # for certain nothing happened: prepared again
+    EFFECT_SETTLED = "effect_settled"  # a reconciler or a person says how it ended
+    TURN_STABLE = "turn_stable"  # ready_for_turn, with everything that explains it
+    AGENT_COMPLETED = "agent_completed"  # the response

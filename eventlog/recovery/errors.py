@@ -1,0 +1,119 @@
+"""Why a run may not go on. Part of the one tree of `eventlog/errors.py`; nothing of it is written by whoever gets one of these."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from eventlog.errors import CheckpointError, ErrorKind, Retry, SchemaMismatch
+
+
+class Difference(NamedTuple):
+    """One part of an identity that does not match."""
+
+    field: str
+    stored: Any
+    given: Any
+
+
+class KnownEffect(NamedTuple):
+    """What is known of an effect that an in-flight phase has announced."""
+
+    capability: str
+    idempotency_key: str
+    effect_class: str
+    checkpoint_id: str
+    state: str  # absent | prepared | started | completed | failed | deleted | unknown (its effect store was not given)
+    attempts: int  # how often its handler was started
+
+
+class IdentityMismatch(SchemaMismatch):
+    """The run belongs to another definition, or its effects to another effect store, than the ones it was to be resumed with."""
+
+    hint = "Resume it with the definition that it was started with, or migrate the checkpoint first."
+
+    def __init__(self, checkpoint_id: str, differences: Sequence[Difference]) -> None:
+        listed = "; ".join(f"{each.field} is {each.stored!r} in the checkpoint and {each.given!r} here" for each in differences)
+        super().__init__(f"checkpoint {checkpoint_id} was written by another definition: {listed}")
+        self.checkpoint_id = checkpoint_id
+        self.differences = tuple(differences)
+
+
+class AmbiguousResume(CheckpointError):
+    """The run was in flight when its process ended: what it called outside may or may not have happened."""
+
+    kind = ErrorKind.AMBIGUOUS
+    hint = "Find out what happened outside. Then repeat it with RetryInFlight(effects=...), or let a person decide."
+
+    def __init__(self, checkpoint_id: str, *, what: str, since: datetime, attempt: int, effects: Sequence[KnownEffect]) -> None:
+        known = ", ".join(f"{each.capability} {each.idempotency_key} {each.state}" for each in effects) or "none announced"
+        super().__init__(
+            f"checkpoint {checkpoint_id} has been in flight in {what} (attempt {attempt}) since {since.isoformat()}; effects: {known}"
+        )
+        self.checkpoint_id = checkpoint_id
+        self.what = what
+        self.since = since
+        self.attempt = attempt
+        self.effects = tuple(effects)
+
+
+class StillInFlight(CheckpointError):
+    """The phase stays in flight, because not everything is there that would explain its end."""
+
+    kind = ErrorKind.AMBIGUOUS
+    hint = "Call commit() at the end of the body, with every effect settled. To go on, resume the run by its checkpoint id."
+
+    def __init__(self, checkpoint_id: str, *, what: str, reason: str) -> None:
+        super().__init__(f"checkpoint {checkpoint_id} stays in flight in {what}: {reason}")
+        self.checkpoint_id = checkpoint_id
+        self.what = what
+        self.reason = reason
+
+
+class AmbiguousEffect(CheckpointError):
+    """An effect was started and nobody knows how it ended; it is not run again."""
+
+    kind = ErrorKind.AMBIGUOUS
+    hint = "Pass a reconciler that can ask the other side, or record what a person found out with EffectStore.settle()."
+
+    def __init__(self, checkpoint_id: str, *, capability: str, idempotency_key: str, effect_class: str, reason: str) -> None:
+        super().__init__(f"the {effect_class} {capability} {idempotency_key} was started and has no answer: {reason}")
+        self.checkpoint_id = checkpoint_id
+        self.capability = capability
+        self.idempotency_key = idempotency_key
+        self.effect_class = effect_class
+        self.reason = reason
+
+
+class EffectFailed(CheckpointError):
+    """The other side has refused the effect for certain. It is on record: the same effect fails like this from now on."""
+
+    kind = ErrorKind.EFFECT_FAILED
+    hint = "Commit the turn with this answer. To try again, use another idempotency key."
+
+    def __init__(self, checkpoint_id: str, *, capability: str, idempotency_key: str, message: str) -> None:
+        super().__init__(f"{capability} {idempotency_key} has failed: {message}")
+        self.checkpoint_id = checkpoint_id
+        self.capability = capability
+        self.idempotency_key = idempotency_key
+        self.message = message
+
+
+class EffectReused(CheckpointError):
+    """The idempotency key is on record with another input or class; nothing was run."""
+
+    kind = ErrorKind.CONFLICT
+    retry = Retry.NEVER
+    hint = (
+        "A key names one effect with one input for ever. If a repeated model call asks for something else, look at what is on record with "
+        "EffectStore.load(), go on from its answer, or decide on another key. Recording the model's reply as a READ_ONLY effect avoids it."
+    )
+
+    def __init__(self, checkpoint_id: str, *, capability: str, idempotency_key: str, differs: str, state: str) -> None:
+        super().__init__(f"{capability} {idempotency_key} is on record ({state}) with another {differs}")
+        self.checkpoint_id = checkpoint_id
+        self.capability = capability
+        self.idempotency_key = idempotency_key
+        self.differs = differs
+        self.state = state
