@@ -53,7 +53,8 @@ def start_steps(
     usage: Mapping[str, int] | None,
 ) -> Steps[Opened]:
     """Commits revision 0, before any work."""
-    tenant = tenant or store.tenant or DEFAULT_TENANT
+    if tenant is None:
+        tenant = store.tenant or DEFAULT_TENANT
     named = None
     if effects is not None:
         _check_effects(effects, store)

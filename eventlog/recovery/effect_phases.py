@@ -91,6 +91,7 @@ class Request:
     effect_class: EffectClass
     input: Any
     digest_only: bool = False
+    input_digest: str = field(init=False)
 
     def __post_init__(self) -> None:
         for name, value, longest in (("capability", self.capability, 200), ("idempotency_key", self.idempotency_key, MAX_KEY)):
@@ -98,6 +99,7 @@ class Request:
                 raise InvalidRequest(name, f"{value!r:.60} is not a printable text of 1 to {longest} characters")
         if not isinstance(self.effect_class, EffectClass):
             raise InvalidRequest("effect_class", f"must be an EffectClass, not {self.effect_class!r:.60}")
+        object.__setattr__(self, "input_digest", digest(self.input))
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +134,7 @@ class Effect:
             idempotency_key=request.idempotency_key,
             effect_class=request.effect_class,
             input=UNSTORED if request.digest_only else own_copy(request.input),
-            input_digest=digest(request.input),
+            input_digest=request.input_digest,
             requested_by=requested_by,
         )
 
@@ -189,7 +191,7 @@ class Effect:
 
     def check_same(self, request: Request, checkpoint_id: str) -> None:
         """Raises `EffectReused` when the key is on record for something else."""
-        same_class, same_input = self.effect_class is request.effect_class, self.input_digest == digest(request.input)
+        same_class, same_input = self.effect_class is request.effect_class, self.input_digest == request.input_digest
         if not (same_class and same_input):
             raise EffectReused(
                 checkpoint_id,
@@ -210,10 +212,10 @@ class Effect:
         kept = UNSTORED if digest_only else own_copy(output)
         return self._now(EffectState.COMPLETED, output=kept, output_digest=digest(output), settlement=settlement)
 
-    def failed(self, message: str) -> Effect:
+    def failed(self, message: str, *, settlement: Mapping[str, Any] | None = None) -> Effect:
         """The other side has refused it for certain."""
         self._expect(EffectState.STARTED)
-        return self._now(EffectState.FAILED, message=message)
+        return self._now(EffectState.FAILED, message=message or "refused", settlement=settlement)
 
     def not_executed(self, *, settlement: Mapping[str, Any] | None = None) -> Effect:
         """It was started, and for certain nothing happened."""

@@ -67,7 +67,7 @@ class EffectLedger:
             if store.tenant not in (None, tenant):
                 raise InvalidRequest("tenant", f"is {tenant} where the store is opened for {store.tenant}")
         self.store = store
-        self.tenant = tenant or store.tenant or DEFAULT_TENANT
+        self.tenant = (store.tenant or DEFAULT_TENANT) if tenant is None else tenant
         self._identity: str | None = None
         self._named_at = CheckpointId(content_id(STORE_KIND, self.tenant))
 
@@ -124,10 +124,8 @@ class EffectLedger:
             if found is not None:
                 effect = Effect.of(found)
                 effect.check_same(request, where)
-                if effect.state is EffectState.COMPLETED:
-                    return (yield from _recalled(effect, call))
-                if effect.state is EffectState.FAILED:
-                    raise _failure(effect, where)
+                if effect.state in (EffectState.COMPLETED, EffectState.FAILED):
+                    return (yield from _replayed(effect, where, call))
                 if effect.state is EffectState.STARTED and call.reconcile is None and not _may_repeat(call):
                     raise _ambiguous(effect, where, call)
             if not announced:
@@ -137,9 +135,10 @@ class EffectLedger:
                 started = yield from self._start(call, found, where)
             except Conflict:
                 continue  # another run with the same key was faster; nothing of ours has been called, so look again
-            if Effect.of(started).state is EffectState.COMPLETED:
-                return (yield from _recalled(Effect.of(started), call))
-            return (yield from self._execute(call, started))
+            settled = Effect.of(started)
+            if settled.state is EffectState.STARTED:
+                return (yield from self._execute(call, started))
+            return (yield from _replayed(settled, where, call))
 
     def settle_steps(self, capability: str, idempotency_key: str, settlement: Settlement, reason: str) -> Steps[Effect]:
         """Records what a person has found out about a started effect."""
@@ -168,7 +167,7 @@ class EffectLedger:
                 found = yield from self._commit(found, effect, Boundary.EFFECT_SETTLED)
             elif not _may_repeat(call):
                 raise _ambiguous(effect, where, call)
-        if effect.state is EffectState.COMPLETED:
+        if effect.state in (EffectState.COMPLETED, EffectState.FAILED):
             return found
         return (yield from self._commit(found, effect.started(), Boundary.EFFECT_STARTED))
 
@@ -265,13 +264,17 @@ def _reconciled(effect: Effect, call: EffectCall) -> Steps[Settlement]:
 def _settled(effect: Effect, settlement: Settlement, said: Mapping[str, Any]) -> Effect:
     if settlement.outcome == "completed":
         return effect.completed(settlement.output, digest_only=effect.input is UNSTORED, settlement=said)
+    if settlement.outcome == "failed":
+        return effect.failed(settlement.message, settlement=said)
     if settlement.outcome == "not_executed":
         return effect.not_executed(settlement=said)
     raise InvalidRequest("settlement", "says that nothing is known, which settles nothing")
 
 
-def _recalled(effect: Effect, call: EffectCall) -> Steps[Any]:
-    """The output of a completed effect, without running it."""
+def _replayed(effect: Effect, where: str, call: EffectCall) -> Steps[Any]:
+    """How a completed or failed effect ended, without running it."""
+    if effect.state is EffectState.FAILED:
+        raise _failure(effect, where)
     if effect.output is not UNSTORED:
         return effect.output
     if call.recall is None:

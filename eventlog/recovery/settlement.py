@@ -21,13 +21,19 @@ class NotExecuted(Exception):
 class Settlement:
     """What is known about an effect that was started and did not answer."""
 
-    outcome: Literal["completed", "not_executed", "unknown"]
+    outcome: Literal["completed", "failed", "not_executed", "unknown"]
     output: Any = None
+    message: str = ""
 
     @classmethod
     def completed(cls, output: Any) -> Settlement:
         """It has happened; `output` (JSON) is what the handler would have returned."""
         return cls("completed", output)
+
+    @classmethod
+    def failed(cls, message: str) -> Settlement:
+        """The other side has refused it for certain."""
+        return cls("failed", message=message)
 
     @classmethod
     def not_executed(cls) -> Settlement:

@@ -65,7 +65,8 @@ class TurnCore:
         ledger = self._ledger
         if ledger is None:
             raise InvalidRequest("effects", "the run has no effect store here", hint="Pass effects=EffectStore(store) when it is started.")
-        for name, function in (("handler", handler), ("reconcile", reconcile), ("recall", recall)):
+        check_handler("handler", handler, self._stream.store)
+        for name, function in (("reconcile", reconcile), ("recall", recall)):
             if function is not None:
                 check_handler(name, function, self._stream.store)
         request = Request(capability, self._key(capability, effect_class, idempotency_key), effect_class, argument, digest_only)
