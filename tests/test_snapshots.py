@@ -5,6 +5,7 @@ After a change that is meant: `EVENTLOG_UPDATE_SNAPSHOTS=1 python -m pytest test
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import inspect
 import os
@@ -19,7 +20,7 @@ import pytest
 
 import eventlog
 import eventlog.testing
-from eventlog import errors
+from eventlog import errors, recovery
 from eventlog.embedded_files import create
 from eventlog.errors import CheckpointError
 
@@ -50,9 +51,13 @@ def _class(name: str, cls: Any) -> Iterator[str]:
         for field in cls._fields:
             note = cls.__annotations__[field]
             yield f"    {field}: {getattr(note, '__forward_arg__', note)}"
+    elif dataclasses.is_dataclass(cls):
+        for each in dataclasses.fields(cls):
+            given = each.default is dataclasses.MISSING and each.default_factory is dataclasses.MISSING
+            yield f"    {each.name}: {each.type}, {'required' if given else 'optional'}"
     elif issubclass(cls, CheckpointError):
         yield f"    __init__{inspect.signature(cls.__init__)}"
-    for member, value in sorted(vars(cls).items()):
+    for member, value in sorted(_members(cls).items()):
         if member.startswith("_") or (member in getattr(cls, "_fields", ())):
             continue
         function = value.__func__ if isinstance(value, classmethod | staticmethod) else value
@@ -63,13 +68,19 @@ def _class(name: str, cls: Any) -> Iterator[str]:
             yield f"    property {member}"
 
 
+def _members(cls: Any) -> dict[str, Any]:
+    """Its own, and what it has from bases that are not public themselves."""
+    hidden = [base for base in cls.__mro__[1:] if base.__module__.startswith("eventlog.recovery") and base.__name__ not in recovery.__all__]
+    return {name: value for base in (*reversed(hidden), cls) for name, value in vars(base).items()}
+
+
 def error_table() -> Iterator[str]:
     """Class, what it is a kind of, kind, retry rule, hint."""
 
     def lines(cls: type[CheckpointError], depth: int) -> Iterator[str]:
         yield f"{'  ' * depth}{cls.__name__} | {cls.kind.value} | {cls.retry.value} | {cls.hint}"
         for child in sorted(cls.__subclasses__(), key=lambda each: each.__name__):
-            if child.__module__ == errors.__name__:
+            if child.__module__ in (errors.__name__, recovery.errors.__name__):
                 yield from lines(child, depth + 1)
 
     return lines(CheckpointError, 0)
@@ -101,6 +112,7 @@ def embedded_format() -> Iterator[str]:
 TAKEN = {
     "exports": exports,
     "testing_exports": lambda: exports(eventlog.testing),
+    "recovery_exports": lambda: exports(recovery),
     "errors": error_table,
     "schemas": avro_schemas,
     "embedded_format": embedded_format,

@@ -108,7 +108,7 @@ class AgentRun(AgentCore):
 
         Raises `StillInFlight` in a turn, `InvalidRequest` for a completed run, and as `compare_and_swap` does.
         """
-        drive(self.complete_steps(response))
+        drive(self._complete_steps(response))
 
 
 class Turn:
@@ -119,8 +119,8 @@ class Turn:
         self._core: TurnCore | None = None
 
     def __enter__(self) -> Self:
-        drive(self._run.begin_steps())
-        self._core = self._run.turn_begun()
+        drive(self._run._begin_steps())
+        self._core = self._run._turn_begun()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:

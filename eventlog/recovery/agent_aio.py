@@ -82,7 +82,7 @@ class AsyncAgentRun(AgentCore):
 
     async def complete(self, response: Any) -> None:
         """See `AgentRun.complete`."""
-        await drive_async(self.complete_steps(response))
+        await drive_async(self._complete_steps(response))
 
 
 class AsyncTurn:
@@ -93,8 +93,8 @@ class AsyncTurn:
         self._core: TurnCore | None = None
 
     async def __aenter__(self) -> Self:
-        await drive_async(self._run.begin_steps())
-        self._core = self._run.turn_begun()
+        await drive_async(self._run._begin_steps())
+        self._core = self._run._turn_begun()
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:

@@ -21,12 +21,12 @@ from eventlog.recovery.agent_phases import (
     TurnInFlight,
 )
 from eventlog.recovery.boundaries import Boundary
-from eventlog.recovery.effects import EffectLedger
+from eventlog.recovery.effects import AsyncEffectStore, EffectLedger, EffectStore, ledger_of
 from eventlog.recovery.errors import AmbiguousResume, StillInFlight
 from eventlog.recovery.fields import own_copy
 from eventlog.recovery.identity import check_effect_store, check_identity
 from eventlog.recovery.policy import Policy, RetryInFlight, admit, check_policy
-from eventlog.recovery.steps import Advance, Commit, Load, Settle, Steps, Store, is_async
+from eventlog.recovery.steps import Advance, Commit, Load, Settle, Steps, Store
 from eventlog.recovery.stream import RunStream
 from eventlog.recovery.turn_steps import TurnCore
 from eventlog.recovery.usage import TURNS, at_least
@@ -43,7 +43,7 @@ class Opened(NamedTuple):
 def start_steps(
     store: Store,
     identity: AgentIdentity,
-    effects: EffectLedger | None,
+    effects: EffectStore | AsyncEffectStore | None,
     state: Any,
     *,
     checkpoint_id: CheckpointId | UUID | str | None,
@@ -56,11 +56,11 @@ def start_steps(
     if tenant is None:
         tenant = store.tenant or DEFAULT_TENANT
     named = None
-    if effects is not None:
-        _check_effects(effects, store)
-        if effects.tenant != tenant:
-            raise InvalidRequest("effects", f"is tenant {effects.tenant}'s, where the run is tenant {tenant}'s")
-        named = yield from effects.identity_steps()
+    ledger = None if effects is None else ledger_of(effects, store)
+    if ledger is not None:
+        if ledger.tenant != tenant:
+            raise InvalidRequest("effects", f"is tenant {ledger.tenant}'s, where the run is tenant {tenant}'s")
+        named = yield from ledger.identity_steps()
     record = AgentRecord.first(identity, named, state)
     checkpoint = Checkpoint.initial(
         CheckpointId.new() if checkpoint_id is None else checkpoint_id,
@@ -73,7 +73,7 @@ def start_steps(
         usage=usage,
     )
     yield Commit(store, checkpoint, None, Boundary.AGENT_CREATED)
-    return Opened(RunStream(store=store, checkpoint=checkpoint, record=record), effects)
+    return Opened(RunStream(store=store, checkpoint=checkpoint, record=record), ledger)
 
 
 def resume_steps(
@@ -81,7 +81,7 @@ def resume_steps(
     checkpoint_id: CheckpointId | UUID | str,
     identity: AgentIdentity,
     policy: Policy,
-    effects: EffectLedger | None,
+    effects: EffectStore | AsyncEffectStore | None,
     usage: Mapping[str, int] | None,
 ) -> Steps[Opened]:
     """Looks at a run, identity first, and says whether it may be gone on with. Writes nothing: the next turn does."""
@@ -90,8 +90,7 @@ def resume_steps(
         if effects is not None and effects is not policy.effects:
             raise InvalidRequest("effects", "is another effect store than the policy's")
         effects = policy.effects
-    if effects is not None:
-        _check_effects(effects, store)
+    given = None if effects is None else ledger_of(effects, store)
     checkpoint: Checkpoint = yield Load(store, CheckpointId(checkpoint_id))
     record = AgentRecord.of(checkpoint)
     check_identity(checkpoint.id, record.identity.fields(), identity.fields())
@@ -99,10 +98,10 @@ def resume_steps(
     phase = record.phase
     if isinstance(phase, Completed):
         return Opened(stream, None)
-    ledger = yield from _ledger(stream, effects)
+    ledger = yield from _ledger(stream, given)
     if not isinstance(phase, TurnInFlight):
         return Opened(stream, ledger)
-    if isinstance(policy, RetryInFlight) and effects is None:
+    if isinstance(policy, RetryInFlight) and given is None:
         check_effect_store(checkpoint.id, record.effect_store, None)
     if ledger is None:
         known = [each.known("unknown", 0) for each in phase.effects]
@@ -164,10 +163,11 @@ class AgentCore:
         """What was in flight when the run was resumed with `RetryInFlight`: since when, and how far each effect had come."""
         return self._found
 
-    def begin_steps(self) -> Steps[None]:
+    def _begin_steps(self) -> Steps[None]:
         """Makes the in-flight phase durable. When this returns, the body may run."""
         stream = self._stream
-        yield Settle(stream)
+        if stream.unclear:
+            yield Settle(stream)
         phase = stream.record.phase
         if isinstance(phase, TurnInFlight) and (phase.turn, phase.attempt) != self._proposed:
             if self._found is None:
@@ -181,11 +181,11 @@ class AgentCore:
         self._proposed = self._found = None
         stream.at_work(True)
 
-    def turn_begun(self) -> TurnCore:
+    def _turn_begun(self) -> TurnCore:
         """The turn in flight, for its body."""
         return TurnCore(self._stream, self._effects)
 
-    def complete_steps(self, response: Any) -> Steps[None]:
+    def _complete_steps(self, response: Any) -> Steps[None]:
         """Ends the run. Ending it again with the same response is no error, since the first answer may have been lost."""
         stream = self._stream
         kept = own_copy(response)
@@ -212,13 +212,6 @@ def _ledger(stream: RunStream[AgentRecord], given: EffectLedger | None) -> Steps
         return None
     own = EffectLedger(stream.store, checkpoint.tenant)
     return own if (yield from own.known_identity_steps()) == named else None
-
-
-def _check_effects(effects: object, store: Store) -> None:
-    if not isinstance(effects, EffectLedger):
-        raise InvalidRequest("effects", f"must be an EffectStore, not {type(effects).__name__}")
-    if is_async(effects.store) is not is_async(store):
-        raise InvalidRequest("effects", "and the run's store must both be async, or neither")
 
 
 def _what(phase: TurnInFlight) -> str:

@@ -19,7 +19,7 @@ from eventlog.checkpoint import Checkpoint
 from eventlog.errors import InvalidRequest, SchemaMismatch
 from eventlog.ids import CheckpointId, content_id
 from eventlog.recovery.errors import EffectReused, KnownEffect
-from eventlog.recovery.fields import a_count, a_text, an_object, anything, others, own_copy
+from eventlog.recovery.fields import a_count, a_text, an_object, anything, json_copy, others
 from eventlog.recovery.identity import check_kind
 
 EFFECT_KIND = "eventlog.effect"
@@ -133,7 +133,7 @@ class Effect:
             capability=request.capability,
             idempotency_key=request.idempotency_key,
             effect_class=request.effect_class,
-            input=UNSTORED if request.digest_only else own_copy(request.input),
+            input=UNSTORED if request.digest_only else json_copy(request.input),
             input_digest=request.input_digest,
             requested_by=requested_by,
         )
@@ -209,7 +209,7 @@ class Effect:
     def completed(self, output: Any, *, digest_only: bool = False, settlement: Mapping[str, Any] | None = None) -> Effect:
         """It has happened, with this output."""
         self._expect(EffectState.STARTED)
-        kept = UNSTORED if digest_only else own_copy(output)
+        kept = UNSTORED if digest_only else json_copy(output)
         return self._now(EffectState.COMPLETED, output=kept, output_digest=digest(output), settlement=settlement)
 
     def failed(self, message: str, *, settlement: Mapping[str, Any] | None = None) -> Effect:
@@ -277,7 +277,7 @@ def effect_id(tenant: str, capability: str, idempotency_key: str) -> CheckpointI
 
 def digest(value: Any) -> str:
     """SHA-256 of a JSON value in one form: keys sorted, no blanks, ASCII. Raises `InvalidPayload` for what is not JSON."""
-    text = json.dumps(own_copy(value), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    text = json.dumps(json_copy(value), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 

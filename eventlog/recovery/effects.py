@@ -27,10 +27,10 @@ from eventlog.recovery.effect_phases import (
     effect_id,
 )
 from eventlog.recovery.errors import AmbiguousEffect, EffectFailed, KnownEffect
-from eventlog.recovery.fields import a_text, an_object, own_copy
+from eventlog.recovery.fields import a_text, an_object, json_copy
 from eventlog.recovery.identity import check_kind
 from eventlog.recovery.settlement import CertainFailure, NotExecuted, Settlement
-from eventlog.recovery.steps import Call, Commit, Handler, Load, Steps, Store, check_store, drive, drive_async
+from eventlog.recovery.steps import Call, Commit, Handler, Load, Steps, Store, check_store, drive, drive_async, is_async
 
 STORE_KIND = "eventlog.effect_store"
 STORE_VERSION = 1
@@ -59,7 +59,7 @@ class EffectCall:
 
 
 class EffectLedger:
-    """The streams of one tenant's effects in a store, and the procedures over them. `EffectStore` and `AsyncEffectStore` drive these."""
+    """The streams of one tenant's effects in a store, and the procedures over them, for either kind of store."""
 
     def __init__(self, store: Store, tenant: str | None) -> None:
         if tenant is not None:
@@ -184,7 +184,7 @@ class EffectLedger:
             raise
         # Anything else that is raised says nothing about the other side: the effect stays started.
         yield from self._commit(started, effect.completed(output, digest_only=call.request.digest_only), Boundary.EFFECT_COMPLETED)
-        return own_copy(output)
+        return json_copy(output)
 
     def _commit(self, before: Checkpoint, effect: Effect, boundary: Boundary) -> Steps[Checkpoint]:
         following = before.next(effect.payload())
@@ -201,51 +201,62 @@ class EffectLedger:
         return found
 
 
-class EffectStore(EffectLedger):
+class EffectStore:
     """The effects of a tenant, in a `CheckpointStore`. Makes no I/O until it is used.
 
     Arguments:
         tenant: whose effects; the store's own when None, or `default` in a store that sees all tenants.
+
+    `ledger` are the procedures that runs drive.
     """
 
     def __init__(self, store: Store, *, tenant: str | None = None) -> None:
         check_store("store", store, wants_async=False)
-        super().__init__(store, tenant)
+        self.ledger = EffectLedger(store, tenant)
 
     def identity(self) -> str:
         """What checkpoints name this effect store by: given to it once, kept in it. Raises as `compare_and_swap` does."""
-        return drive(self.identity_steps())
+        return drive(self.ledger.identity_steps())
 
     def load(self, capability: str, idempotency_key: str) -> Effect | None:
         """What is on record of an effect; None if nothing is."""
-        return drive(self.load_steps(capability, idempotency_key))
+        return drive(self.ledger.load_steps(capability, idempotency_key))
 
     def settle(self, capability: str, idempotency_key: str, settlement: Settlement, *, reason: str) -> Effect:
         """Records what a person has found out about an effect that was started and has no answer; the store's actor is on the event.
 
         Raises `InvalidRequest` for an effect that is not started or a settlement that says nothing, `NotFound`, `Conflict`.
         """
-        return drive(self.settle_steps(capability, idempotency_key, settlement, reason))
+        return drive(self.ledger.settle_steps(capability, idempotency_key, settlement, reason))
 
 
-class AsyncEffectStore(EffectLedger):
+class AsyncEffectStore:
     """The same in an `AsyncCheckpointStore`."""
 
     def __init__(self, store: Store, *, tenant: str | None = None) -> None:
         check_store("store", store, wants_async=True)
-        super().__init__(store, tenant)
+        self.ledger = EffectLedger(store, tenant)
 
     async def identity(self) -> str:
         """See `EffectStore.identity`."""
-        return await drive_async(self.identity_steps())
+        return await drive_async(self.ledger.identity_steps())
 
     async def load(self, capability: str, idempotency_key: str) -> Effect | None:
         """See `EffectStore.load`."""
-        return await drive_async(self.load_steps(capability, idempotency_key))
+        return await drive_async(self.ledger.load_steps(capability, idempotency_key))
 
     async def settle(self, capability: str, idempotency_key: str, settlement: Settlement, *, reason: str) -> Effect:
         """See `EffectStore.settle`."""
-        return await drive_async(self.settle_steps(capability, idempotency_key, settlement, reason))
+        return await drive_async(self.ledger.settle_steps(capability, idempotency_key, settlement, reason))
+
+
+def ledger_of(effects: EffectStore | AsyncEffectStore, store: Store) -> EffectLedger:
+    """The ledger of an effect store that a run over `store` may use. Raises `InvalidRequest` for the other kind."""
+    if not isinstance(effects, EffectStore | AsyncEffectStore):
+        raise InvalidRequest("effects", f"must be an EffectStore, not {type(effects).__name__}")
+    if is_async(effects.ledger.store) is not is_async(store):
+        raise InvalidRequest("effects", "and the run's store must both be async, or neither")
+    return effects.ledger
 
 
 def _may_repeat(call: EffectCall) -> bool:

@@ -61,6 +61,11 @@ class RunStream(Generic[R]):
         """Whether time that passes from here on is used by the run."""
         self._counted = time.monotonic_ns() if working else None
 
+    @property
+    def unclear(self) -> bool:
+        """Whether it is not known what became of the last write."""
+        return self._unclear is not None
+
     def settle(self) -> Steps[None]:
         """Sends the write again whose outcome is unknown, if there is one."""
         if self._unclear is not None:

@@ -7,7 +7,8 @@ import pickle
 
 import pytest
 
-from eventlog import errors
+from eventlog import errors, recovery
+from eventlog.checkpoint import from_millis
 from eventlog.errors import CheckpointError
 
 SAMPLES: list[CheckpointError] = [
@@ -30,11 +31,18 @@ SAMPLES: list[CheckpointError] = [
     errors.ConfigurationError("message", differences=["one", "two"]),
     errors.NotAStore("message"),
     errors.StoreClosed("message"),
+    recovery.IdentityMismatch("id", [recovery.Difference("agent", "a", "b")]),
+    recovery.AmbiguousResume("id", what="turn 1", since=from_millis(0), attempt=1, effects=[]),
+    recovery.StillInFlight("id", what="turn 1", reason="r"),
+    recovery.AmbiguousEffect("id", capability="c", idempotency_key="k", effect_class="pure", reason="r"),
+    recovery.EffectFailed("id", capability="c", idempotency_key="k", message="m"),
+    recovery.EffectReused("id", capability="c", idempotency_key="k", differs="input", state="started"),
 ]
+TREE = (errors.__name__, recovery.errors.__name__)
 
 
 def classes(root: type[CheckpointError]) -> set[type[CheckpointError]]:
-    return {root} | {each for child in root.__subclasses__() if child.__module__ == errors.__name__ for each in classes(child)}
+    return {root} | {each for child in root.__subclasses__() if child.__module__ in TREE for each in classes(child)}
 
 
 def test_there_is_a_sample_of_each() -> None:

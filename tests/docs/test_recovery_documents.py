@@ -1,0 +1,66 @@
+"""The pages on recovery: their code runs, their payloads are as the schemas say, the example does what it says."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.docs.test_documents import REPOSITORY, environment, imported
+from tests.recovery.schemas import FOLDER, conforms
+
+RECOVERY = (REPOSITORY / "docs" / "recovery.md").read_text(encoding="utf-8")
+PAYLOADS = (REPOSITORY / "docs" / "payloads.md").read_text(encoding="utf-8")
+PURE = ("agent_phases", "boundaries", "effect_phases", "fields", "identity", "policy", "settlement", "usage")
+
+
+def run(*arguments: str, folder: Path) -> str:
+    finished = subprocess.run(
+        [sys.executable, *arguments], cwd=folder, env=environment(), capture_output=True, text=True, timeout=60, check=False
+    )
+    assert finished.returncode == 0, finished.stderr
+    return finished.stdout
+
+
+def test_the_pages_program_runs(tmp_path: Path) -> None:
+    (program,) = re.findall(r"^```python\n(.*?)^```", RECOVERY, re.MULTILINE | re.DOTALL)
+    run("-c", program, folder=tmp_path)
+
+
+def test_the_tool_calling_agent_refunds_once(tmp_path: Path) -> None:
+    said = run(str(REPOSITORY / "examples" / "tool_calling_agent.py"), str(tmp_path / "store"), folder=tmp_path).splitlines()
+    assert said == [
+        "turn 2: the power is cut",
+        "refunds so far: [{'order': 4711, 'cents': 3900}]",
+        "refused: turn 2 has been in flight; model completed, refund completed",
+        "answer: I have refunded 39.00 EUR for the teapot.",
+        "refunds: 1, usage: 1004 tokens",
+    ]
+
+
+def test_the_documented_payloads_are_as_their_schemas_say() -> None:
+    parts = re.split(r"^## `([\w.]+)` 1:.*$", PAYLOADS, flags=re.MULTILINE)[1:]
+    documented = dict(zip(parts[::2], parts[1::2], strict=True))
+    assert {f"{kind}.v1" for kind in documented} == {path.stem for path in FOLDER.glob("*.json")}
+    for kind, text in documented.items():
+        sample = re.sub(r'"[0-9a-f]{4}\.\.\."', f'"{"0" * 64}"', re.search(r"^    \{.*?^\n", text, re.MULTILINE | re.DOTALL)[0])  # type: ignore[index]
+        conforms(f"{kind}.v1", json.loads(sample))
+    phases = json.loads(
+        "[" + re.sub(r"\}\n    \{", "},{", re.findall(r"((?:^    .*\n)+)", documented["eventlog.agent"], re.MULTILINE)[1]) + "]"
+    )
+    assert [phase["state"] for phase in phases] == ["ready_for_turn", "turn_in_flight", "completed"]
+    first = json.loads(re.search(r"^    \{.*?^\n", documented["eventlog.agent"], re.MULTILINE | re.DOTALL)[0])  # type: ignore[index]
+    for phase in phases:
+        conforms("eventlog.agent.v1", {**first, "phase": phase})
+
+
+@pytest.mark.parametrize("module", PURE)
+def test_the_pure_part_does_no_io_and_has_no_clock(module: str) -> None:
+    names = {name.split(".")[0] for name in imported(REPOSITORY / "eventlog" / "recovery" / f"{module}.py")}
+    assert names.isdisjoint(
+        {"kafka", "duckdb", "sqlite3", "projections", "asyncio", "socket", "time", "random", "os", "secrets", "threading"}
+    )
