@@ -11,14 +11,16 @@ the ones before it:
     steps.py            Load, Commit, Advance, Call: the order of write and call, driven by a thread or an event loop
     stream.py           RunStream: the revisions of a run as its one writer sees them, unclear outcomes included
     effect_phases.py    an effect's states; effects.py runs, replays and settles them
+    body.py             BodyCore: what may happen in a turn, a step or a branch, and what must have before it may end
 
 A run of another kind (a workflow) adds a pure record with a `payload()` (as `AgentRecord`: identity, phase, what may follow), members of
 `Boundary`, and procedures that yield `Advance(stream, change, boundary)` before anything outside is called:
 
     stream = RunStream(store=store, checkpoint=checkpoint, record=WorkflowRecord.of(checkpoint))
     yield Advance(stream, lambda record: record.begin(step), Boundary.STEP_IN_FLIGHT)       # Conflict: another process has the run
-    output = yield from ledger.run_steps(EffectCall(request, handler, ..., announce=...))   # announced in the run first
-    yield Advance(stream, lambda record: record.finish(step, output), Boundary.STEP_STABLE)
+    body = BodyCore(stream, ledger, what="step ship", place=f"{checkpoint.id}/ship", announced=..., announce=...)
+    output = yield from body.effect_steps("book_courier", argument, handler, ...)                  # announced in the run first
+    yield from body.end_steps(lambda record: record.finish(step, output), Boundary.STEP_STABLE, None)   # if nothing is open
 """
 
 from eventlog.recovery.agent import AgentRun, Turn

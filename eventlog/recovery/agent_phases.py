@@ -122,11 +122,6 @@ class AgentRecord:
         self._expect(ReadyForTurn)
         return replace(self, phase=TurnInFlight(self.turns + 1, 1, since_ms))
 
-    def same(self) -> AgentRecord:
-        """Nothing but usage is different."""
-        self.in_flight()
-        return self
-
     def announce(self, effect: Announced) -> AgentRecord:
         """An effect may be under way from here on."""
         phase = self.in_flight()

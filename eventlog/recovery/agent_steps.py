@@ -119,6 +119,7 @@ class AgentCore:
         self._stream = opened.stream
         self._effects = opened.effects
         self._found = opened.found
+        self._may_repeat = opened.found is not None
         self._proposed: tuple[int, int] | None = None  # a turn and attempt whose body has not been entered yet
         self._state: tuple[Any, Any] | None = None
 
@@ -170,7 +171,7 @@ class AgentCore:
             yield Settle(stream)
         phase = stream.record.phase
         if isinstance(phase, TurnInFlight) and (phase.turn, phase.attempt) != self._proposed:
-            if self._found is None:
+            if not self._may_repeat:
                 raise StillInFlight(stream.checkpoint.id, what=_what(phase), reason="its body has not ended with a commit()")
             self._proposed = (phase.turn, phase.attempt + 1)
             yield self._begin()
@@ -178,7 +179,7 @@ class AgentCore:
             self._proposed = (stream.record.turns + 1, 1)
             yield self._begin()
         # else: it was proposed before, its outcome was unknown, and now it is durable; nothing has been called since
-        self._proposed = self._found = None
+        self._proposed, self._may_repeat = None, False
         stream.at_work(True)
 
     def _turn_begun(self) -> TurnCore:

@@ -15,7 +15,7 @@ class Boundary(StrEnum):
     EFFECT_STORE_NAMED = "effect_store_named"  # the effect store has an identity; once in its life
     AGENT_CREATED = "agent_created"  # revision 0: the accepted run, before any work
     TURN_IN_FLIGHT = "turn_in_flight"  # before the body runs
-    TURN_SPENT = "turn_spent"  # usage, as it happens
+    USAGE_SPENT = "usage_spent"  # as it happens
     EFFECT_ANNOUNCED = "effect_announced"  # in the run: an effect may be under way; also the fence before the handler
     EFFECT_PREPARED = "effect_prepared"  # the effect has a stream of its own, with its input
     EFFECT_STARTED = "effect_started"  # before the handler runs

@@ -133,7 +133,9 @@ class EffectLedger:
                 announced = True
             try:
                 started = yield from self._start(call, found, where)
-            except Conflict:
+            except Conflict as error:
+                if error.checkpoint_id != where:
+                    raise
                 continue  # another run with the same key was faster; nothing of ours has been called, so look again
             settled = Effect.of(started)
             if settled.state is EffectState.STARTED:

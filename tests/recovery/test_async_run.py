@@ -124,7 +124,7 @@ def test_a_turn_does_not_end_while_an_effect_of_it_is_running(store: CheckpointS
             await running.wait()
             with pytest.raises(StillInFlight, match=r"slow .* still running"):
                 await turn.commit(state={})
-            with pytest.raises(InvalidRequest, match="is running in this turn already"):
+            with pytest.raises(InvalidRequest, match="is running in this body already"):
                 await turn.effect("slow", 1, slow, effect_class=EffectClass.READ_ONLY, idempotency_key=run.checkpoint_id)
             go_on.set()
             await call

@@ -38,7 +38,7 @@ def test_the_library_writes_nowhere_but_at_its_boundaries() -> None:
             function = called(node)
             assert function not in WRITES, path
             assert function != "compare_and_swap" or path.name == "steps.py", path
-            if function in {"Commit", "Advance", "_commit"}:
+            if function in {"Commit", "Advance", "_commit", "end_steps"}:
                 arguments = [ast.unparse(each) for each in node.args]
                 boundaries = [each.removeprefix("Boundary.") for each in arguments if each.startswith("Boundary.")]
                 assert boundaries or "boundary" in arguments or "write.boundary" in arguments, (

@@ -136,6 +136,22 @@ def ignoring_the_error(desk: Desk) -> None:
         turn.commit(state={"messages": ["the tool has failed"]})
 
 
+def test_what_a_handler_raises_of_another_effect_says_nothing_about_its_own(desk: Desk) -> None:
+    def nested(_: dict[str, int]) -> None:
+        desk.outside.call("charge")
+        raise EffectFailed("another", capability="another", idempotency_key="another", message="declined")
+
+    def turn_of(run: AgentRun) -> None:
+        with run.turn() as turn:
+            with pytest.raises(EffectFailed):
+                desk.call(turn, nested)
+            turn.commit(state={"messages": ["declined"]})
+
+    with pytest.raises(StillInFlight, match="charge"):
+        turn_of(desk.run)
+    assert desk.record().state is EffectState.STARTED
+
+
 def test_a_read_without_an_answer_does_not_keep_a_turn_from_its_end(desk: Desk) -> None:
     with desk.run.turn() as turn:
         with pytest.raises(Lost):

@@ -83,7 +83,7 @@ def test_an_end_that_is_unclear_is_asked_for_again(store: CheckpointStore, break
 def test_what_was_spent_unclearly_is_on_record_once(store: CheckpointStore, breaking: Any, committed: bool) -> None:
     run = begun(store)
     with run.turn() as turn:
-        with breaking(Boundary.TURN_SPENT, committed=committed), pytest.raises(OutcomeUnknown):
+        with breaking(Boundary.USAGE_SPENT, committed=committed), pytest.raises(OutcomeUnknown):
             turn.spend(tokens=5)
         turn.spend(tokens=7)
         turn.commit(state={})
