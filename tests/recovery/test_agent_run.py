@@ -313,8 +313,9 @@ def test_a_state_is_the_runs_own_until_it_is_committed(store: CheckpointStore) -
 
 @pytest.mark.parametrize("bad", [{1, 2}, float("nan"), {"x": ("a",)}, object()])
 def test_what_is_not_json_is_refused_and_the_turn_can_still_end(store: CheckpointStore, bad: Any) -> None:
+    north = EffectStore(store, tenant=f"t{CheckpointId.new()}")  # never used, so that its identity would be written
     with nothing_written(store), pytest.raises(InvalidPayload):
-        begun(store, state=bad)
+        begun(store, state=bad, effects=north, tenant=north.ledger.tenant)
     run = begun(store)
     with run.turn() as turn:
         with nothing_written(store), pytest.raises(InvalidPayload):
