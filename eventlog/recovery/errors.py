@@ -117,3 +117,65 @@ class EffectReused(CheckpointError):
         self.idempotency_key = idempotency_key
         self.differs = differs
         self.state = state
+
+
+class NotOwner(CheckpointError):
+    """The run is another worker's, or this one's claim of it is no longer, or never was, the one on record; nothing was written."""
+
+    kind = ErrorKind.CONFLICT
+    retry = Retry.NEVER
+    hint = "Claim the run, and resume it with that claim."
+
+    def __init__(
+        self, checkpoint_id: str, *, owner: str | None, token: int | None, given_owner: str | None, given_token: int | None
+    ) -> None:
+        stored = "nobody's" if owner is None else f"{owner}'s by claim {token}"
+        given = "no claim was given" if given_owner is None else f"claim {given_token} of {given_owner} was given"
+        super().__init__(f"checkpoint {checkpoint_id} is {stored}, and {given}")
+        self.checkpoint_id = checkpoint_id
+        self.owner = owner
+        self.token = token
+        self.given_owner = given_owner
+        self.given_token = given_token
+
+
+class AlreadyOwned(CheckpointError):
+    """Another worker has claimed the run, and its lease has not run out by the log's clock."""
+
+    kind = ErrorKind.CONFLICT
+    retry = Retry.BACKOFF
+    hint = "Take another run, or wait until the lease has ended."
+
+    def __init__(self, checkpoint_id: str, *, owner: str, token: int, until: datetime) -> None:
+        super().__init__(f"checkpoint {checkpoint_id} is {owner}'s by claim {token} until {until.isoformat()}")
+        self.checkpoint_id = checkpoint_id
+        self.owner = owner
+        self.token = token
+        self.until = until
+
+
+class BranchCancelled(CheckpointError):
+    """Another branch of the race has won; nothing that this one still does counts."""
+
+    kind = ErrorKind.CONFLICT
+    retry = Retry.NEVER
+    hint = "Let the branch end."
+
+    def __init__(self, message: str, *, step: str, branch: str) -> None:
+        super().__init__(message)
+        self.step = step
+        self.branch = branch
+
+
+class NotWaiting(CheckpointError):
+    """The run does not wait for this signal: not yet, no longer, or never; nothing was written."""
+
+    kind = ErrorKind.CONFLICT
+    retry = Retry.BACKOFF
+    hint = "Send it when the run waits for it. A signal with the signal_id that has woken the run may be sent again."
+
+    def __init__(self, checkpoint_id: str, *, signal: str, found: str) -> None:
+        super().__init__(f"checkpoint {checkpoint_id} does not wait for the signal {signal}: {found}")
+        self.checkpoint_id = checkpoint_id
+        self.signal = signal
+        self.found = found
