@@ -26,32 +26,68 @@ A run of another kind (a workflow) adds a pure record with a `payload()` (as `Ag
 from eventlog.recovery.agent import AgentRun, Turn
 from eventlog.recovery.agent_aio import AsyncAgentRun, AsyncTurn
 from eventlog.recovery.agent_phases import AgentPhase, Completed, Model, ReadyForTurn, TurnInFlight
+from eventlog.recovery.claims import AsyncClaims, Claims
 from eventlog.recovery.effect_phases import UNSTORED, Announced, Effect, EffectClass, EffectState
 from eventlog.recovery.effects import AsyncEffectStore, EffectStore
 from eventlog.recovery.errors import (
+    AlreadyOwned,
     AmbiguousEffect,
     AmbiguousResume,
+    BranchCancelled,
     Difference,
     EffectFailed,
     EffectReused,
     IdentityMismatch,
     KnownEffect,
+    NotOwner,
+    NotWaiting,
     StillInFlight,
 )
+from eventlog.recovery.ownership import Claim
 from eventlog.recovery.policy import Policy, Reject, RetryInFlight
 from eventlog.recovery.settlement import CertainFailure, NotExecuted, Settlement
+from eventlog.recovery.workflow import WorkflowBranch, WorkflowBranches, WorkflowRun, WorkflowStep, send_signal
+from eventlog.recovery.workflow_aio import (
+    AsyncWorkflowBranch,
+    AsyncWorkflowBranches,
+    AsyncWorkflowRun,
+    AsyncWorkflowStep,
+    send_signal_async,
+)
+from eventlog.recovery.workflow_layout import Parallel, Race, WaitForSignal, WaitForTimer
+from eventlog.recovery.workflow_phases import (
+    Branch,
+    BranchState,
+    ParallelInFlight,
+    RaceInFlight,
+    Ready,
+    StepInFlight,
+    Waiting,
+    WorkflowPhase,
+)
 
 __all__ = [
     "UNSTORED",
     "AgentPhase",
     "AgentRun",
+    "AlreadyOwned",
     "AmbiguousEffect",
     "AmbiguousResume",
     "Announced",
     "AsyncAgentRun",
+    "AsyncClaims",
     "AsyncEffectStore",
     "AsyncTurn",
+    "AsyncWorkflowBranch",
+    "AsyncWorkflowBranches",
+    "AsyncWorkflowRun",
+    "AsyncWorkflowStep",
+    "Branch",
+    "BranchCancelled",
+    "BranchState",
     "CertainFailure",
+    "Claim",
+    "Claims",
     "Completed",
     "Difference",
     "Effect",
@@ -64,12 +100,30 @@ __all__ = [
     "KnownEffect",
     "Model",
     "NotExecuted",
+    "NotOwner",
+    "NotWaiting",
+    "Parallel",
+    "ParallelInFlight",
     "Policy",
+    "Race",
+    "RaceInFlight",
+    "Ready",
     "ReadyForTurn",
     "Reject",
     "RetryInFlight",
     "Settlement",
+    "StepInFlight",
     "StillInFlight",
     "Turn",
     "TurnInFlight",
+    "WaitForSignal",
+    "WaitForTimer",
+    "Waiting",
+    "WorkflowBranch",
+    "WorkflowBranches",
+    "WorkflowPhase",
+    "WorkflowRun",
+    "WorkflowStep",
+    "send_signal",
+    "send_signal_async",
 ]

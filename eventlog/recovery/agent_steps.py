@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import UUID
 
-from eventlog.checkpoint import DEFAULT_TENANT, Checkpoint, from_millis
+from eventlog.checkpoint import Checkpoint, from_millis
 from eventlog.errors import InvalidRequest
 from eventlog.ids import CheckpointId, RunId
 from eventlog.recovery.agent_phases import (
@@ -21,29 +21,21 @@ from eventlog.recovery.agent_phases import (
     TurnInFlight,
 )
 from eventlog.recovery.boundaries import Boundary
-from eventlog.recovery.effects import AsyncEffectStore, EffectLedger, EffectStore, ledger_of
 from eventlog.recovery.errors import AmbiguousResume, StillInFlight
 from eventlog.recovery.fields import json_copy, own_copy
-from eventlog.recovery.identity import check_effect_store, check_identity
-from eventlog.recovery.policy import Policy, RetryInFlight, admit, check_policy
-from eventlog.recovery.steps import Advance, Commit, Load, Settle, Steps, Store
+from eventlog.recovery.identity import check_identity
+from eventlog.recovery.opening import AnyEffectStore, Opened, create_steps, evidence_steps, given_ledger, ledger_steps
+from eventlog.recovery.policy import Policy, admit
+from eventlog.recovery.steps import Advance, Load, Settle, Steps, Store
 from eventlog.recovery.stream import RunStream
 from eventlog.recovery.turn_steps import TurnCore
 from eventlog.recovery.usage import TURNS, at_least
 
 
-class Opened(NamedTuple):
-    """A run that was started or resumed."""
-
-    stream: RunStream[AgentRecord]
-    effects: EffectLedger | None
-    found: AmbiguousResume | None = None  # what was in flight, where that may be repeated
-
-
 def start_steps(
     store: Store,
     identity: AgentIdentity,
-    effects: EffectStore | AsyncEffectStore | None,
+    effects: AnyEffectStore | None,
     state: Any,
     *,
     checkpoint_id: CheckpointId | UUID | str | None,
@@ -51,29 +43,21 @@ def start_steps(
     tenant: str | None,
     labels: Mapping[str, str] | None,
     usage: Mapping[str, int] | None,
-) -> Steps[Opened]:
+) -> Steps[Opened[AgentRecord]]:
     """Commits revision 0, before any work."""
-    if tenant is None:
-        tenant = store.tenant or DEFAULT_TENANT
-    ledger = None if effects is None else ledger_of(effects, store)
-    if ledger is not None and ledger.tenant != tenant:
-        raise InvalidRequest("effects", f"is tenant {ledger.tenant}'s, where the run is tenant {tenant}'s")
-    record = AgentRecord.first(identity, json_copy(state))
-    checkpoint = Checkpoint.initial(
-        CheckpointId.new() if checkpoint_id is None else checkpoint_id,
-        RunId.new() if run_id is None else run_id,
+    return create_steps(
+        store,
         AGENT_KIND,
         AGENT_VERSION,
-        record.payload(),
+        AgentRecord.first(identity, json_copy(state)),
+        Boundary.AGENT_CREATED,
+        effects,
+        checkpoint_id=checkpoint_id,
+        run_id=run_id,
         tenant=tenant,
         labels=labels,
         usage=usage,
     )
-    if ledger is not None:  # its first use writes, so everything that can be refused has been by now
-        record = record.with_effects((yield from ledger.identity_steps()))
-        checkpoint = checkpoint.model_copy(update={"payload": record.payload()})
-    yield Commit(store, checkpoint, None, Boundary.AGENT_CREATED)
-    return Opened(RunStream(store=store, checkpoint=checkpoint, record=record), ledger)
 
 
 def resume_steps(
@@ -81,16 +65,11 @@ def resume_steps(
     checkpoint_id: CheckpointId | UUID | str,
     identity: AgentIdentity,
     policy: Policy,
-    effects: EffectStore | AsyncEffectStore | None,
+    effects: AnyEffectStore | None,
     usage: Mapping[str, int] | None,
-) -> Steps[Opened]:
+) -> Steps[Opened[AgentRecord]]:
     """Looks at a run, identity first, and says whether it may be gone on with. Writes nothing: the next turn does."""
-    check_policy(policy)
-    if isinstance(policy, RetryInFlight) and policy.effects is not None:
-        if effects is not None and effects is not policy.effects:
-            raise InvalidRequest("effects", "is another effect store than the policy's")
-        effects = policy.effects
-    given = None if effects is None else ledger_of(effects, store)
+    given = given_ledger(policy, effects, store)
     checkpoint: Checkpoint = yield Load(store, CheckpointId(checkpoint_id))
     record = AgentRecord.of(checkpoint)
     check_identity(checkpoint.id, record.identity.fields(), identity.fields())
@@ -98,15 +77,10 @@ def resume_steps(
     phase = record.phase
     if isinstance(phase, Completed):
         return Opened(stream, None)
-    ledger = yield from _ledger(stream, given)
+    ledger = yield from ledger_steps(stream, given)
     if not isinstance(phase, TurnInFlight):
         return Opened(stream, ledger)
-    if isinstance(policy, RetryInFlight) and given is None:
-        check_effect_store(checkpoint.id, record.effect_store, None)
-    if ledger is None:
-        known = [each.known("unknown", 0) for each in phase.effects]
-    else:
-        known = yield from ledger.known_steps(phase.effects)
+    known = yield from evidence_steps(stream, policy, given, ledger, phase.effects)
     found = AmbiguousResume(checkpoint.id, what=_what(phase), since=_since(phase), attempt=phase.attempt, effects=known)
     admit(policy, found)
     return Opened(stream, ledger, found)
@@ -115,7 +89,7 @@ def resume_steps(
 class AgentCore:
     """A run as one process holds it."""
 
-    def __init__(self, opened: Opened) -> None:
+    def __init__(self, opened: Opened[AgentRecord]) -> None:
         self._stream = opened.stream
         self._effects = opened.effects
         self._found = opened.found
@@ -180,7 +154,6 @@ class AgentCore:
             yield self._begin()
         # else: it was proposed before, its outcome was unknown, and now it is durable; nothing has been called since
         self._proposed, self._may_repeat = None, False
-        stream.at_work(True)
 
     def _turn_begun(self) -> TurnCore:
         """The turn in flight, for its body."""
@@ -201,18 +174,6 @@ class AgentCore:
     def _begin(self) -> Advance:
         now = time.time_ns() // 1_000_000
         return Advance(self._stream, lambda record: record.begin(now), Boundary.TURN_IN_FLIGHT, {TURNS: 1})
-
-
-def _ledger(stream: RunStream[AgentRecord], given: EffectLedger | None) -> Steps[EffectLedger | None]:
-    """The effect store that the checkpoint names: the given one, which must be it, or the run's own store, if that is it."""
-    checkpoint, named = stream.checkpoint, stream.record.effect_store
-    if given is not None:
-        check_effect_store(checkpoint.id, named, (yield from given.known_identity_steps()) or "one that was never used")
-        return given
-    if named is None:
-        return None
-    own = EffectLedger(stream.store, checkpoint.tenant)
-    return own if (yield from own.known_identity_steps()) == named else None
 
 
 def _what(phase: TurnInFlight) -> str:

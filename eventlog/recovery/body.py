@@ -50,6 +50,7 @@ class BodyCore(Generic[R]):
         self._running: dict[str, str] = {}  # by checkpoint id, how an error names it
         self._completed: set[str] = set()
         self._ended = False
+        stream.at_work(self, True)
 
     def spend_steps(self, amounts: Mapping[str, int]) -> Steps[None]:
         """Makes usage durable, at once."""
@@ -113,11 +114,11 @@ class BodyCore(Generic[R]):
         except CheckpointError as error:
             self._ended = error.kind is ErrorKind.OUTCOME_UNKNOWN  # anything else: nothing was written, the body is as it was
             raise
-        self._stream.at_work(False)
+        self._stream.at_work(self, False)
 
     def leave(self, error: BaseException | None) -> None:
         """The body has been left. Raises `StillInFlight` when that was before its end, and nothing said why."""
-        self._stream.at_work(False)
+        self._stream.at_work(self, False)
         ended, self._ended = self._ended, True
         if error is None and not ended:
             raise self._still_in_flight("the body ended without commit()")
@@ -147,7 +148,7 @@ class BodyCore(Generic[R]):
 
     def _check_open(self) -> None:
         if self._ended:
-            raise InvalidRequest("turn", f"{self._what} has ended")
+            raise InvalidRequest("body", f"{self._what} has ended")
 
     def _still_in_flight(self, reason: str) -> StillInFlight:
         return StillInFlight(self._stream.checkpoint.id, what=self._what, reason=reason)

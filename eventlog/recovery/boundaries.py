@@ -25,3 +25,16 @@ class Boundary(StrEnum):
     EFFECT_SETTLED = "effect_settled"  # a reconciler or a person says how it ended
     TURN_STABLE = "turn_stable"  # ready_for_turn, with everything that explains it
     AGENT_COMPLETED = "agent_completed"  # the response
+    WORKFLOW_CREATED = "workflow_created"  # revision 0: the accepted run, before any work
+    STEP_IN_FLIGHT = "step_in_flight"  # before the body runs
+    STEP_STABLE = "step_stable"  # ready, with its output
+    BRANCH_IN_FLIGHT = "branch_in_flight"  # before the body runs; the first one puts the parallel step or race in flight
+    BRANCH_ENDED = "branch_ended"  # completed, failed or cancelled
+    BRANCHES_JOINED = "branches_joined"  # ready, with what each branch has come to
+    WORKFLOW_WAITING = "workflow_waiting"  # for a signal or a time; nobody owns it
+    WORKFLOW_WOKEN = "workflow_woken"  # ready, with what has woken it
+    WORKFLOW_CLAIMED = "workflow_claimed"  # somebody owns it; the one before has lost it
+    WORKFLOW_RENEWED = "workflow_renewed"  # the owner is alive
+    WORKFLOW_RELEASED = "workflow_released"  # nobody owns it
+    CLOCK_READ = "clock_read"  # the log says what time it is
+    WORKFLOW_COMPLETED = "workflow_completed"  # the response

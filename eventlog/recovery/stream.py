@@ -8,9 +8,10 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
-from eventlog.checkpoint import Checkpoint
+from eventlog.checkpoint import Checkpoint, Receipt
 from eventlog.errors import CheckpointError, ErrorKind
 from eventlog.recovery.boundaries import Boundary
+from eventlog.recovery.log_clock import LogClock
 from eventlog.recovery.steps import Commit, Steps, Store, is_async
 from eventlog.recovery.usage import DURATION, at_least, raised, spent
 
@@ -50,16 +51,22 @@ class RunStream(Generic[R]):
         self.lock: Any = asyncio.Lock() if is_async(store) else threading.Lock()
         self._floor = floor or {}
         self._unclear: _Write[R] | None = None
-        self._counted: int | None = None  # up to here, in nanoseconds, duration is on record; None: the run is not at work
+        self._workers: set[object] = set()
+        self._counted: int | None = None  # up to here, in nanoseconds, duration is on record; None: nobody is at work
+        self.clock = LogClock()
 
     @property
     def usage(self) -> dict[str, int]:
         """What the run has used so far."""
         return raised(self.checkpoint.usage, self._floor)
 
-    def at_work(self, working: bool) -> None:
-        """Whether time that passes from here on is used by the run."""
-        self._counted = time.monotonic_ns() if working else None
+    def at_work(self, worker: object, working: bool) -> None:
+        """Who uses time of the run from here on; what several use at the same time counts once."""
+        (self._workers.add if working else self._workers.discard)(worker)
+        if not self._workers:
+            self._counted = None
+        elif self._counted is None:
+            self._counted = time.monotonic_ns()
 
     @property
     def unclear(self) -> bool:
@@ -87,12 +94,13 @@ class RunStream(Generic[R]):
     def _write(self, write: _Write[R]) -> Steps[None]:
         self._unclear = write
         try:
-            yield Commit(self.store, write.checkpoint, write.expected, write.boundary)
+            receipt: Receipt = yield Commit(self.store, write.checkpoint, write.expected, write.boundary)
         except CheckpointError as error:
             if error.kind is not ErrorKind.OUTCOME_UNKNOWN:
                 self._unclear = None  # every other error of a write means that nothing was written
             raise
         self._unclear = None
         self.checkpoint, self.record = write.checkpoint, write.record
+        self.clock.seen(receipt.recorded_at)
         if self._counted is not None:
             self._counted = write.clock

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from eventlog.errors import InvalidRequest
 
 TURNS = "turns"  # begun, repetitions included: each of them calls a model
+STEPS = "steps"  # steps and branches begun, repetitions included
 TOOL_CALLS = "tool_calls"  # handlers that were about to run
 DURATION = "duration_micros"  # between the writes of a turn or step, by the monotonic clock of its process
 

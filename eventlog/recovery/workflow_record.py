@@ -14,15 +14,15 @@ from typing import Any
 from eventlog.checkpoint import LAST_REVISION, Checkpoint, check_text
 from eventlog.errors import InvalidPayload, InvalidRequest
 from eventlog.recovery import workflow_layout, workflow_phases
+from eventlog.recovery.agent_phases import Completed
 from eventlog.recovery.effect_phases import Announced
 from eventlog.recovery.errors import BranchCancelled, NotOwner
-from eventlog.recovery.fields import a_count, a_text, an_object, anything, others, own_copy
+from eventlog.recovery.fields import a_count, a_text, an_object, anything, others
 from eventlog.recovery.identity import check_kind
 from eventlog.recovery.workflow_layout import LONGEST_NAME, Layout, Node, Parallel, Race, Step, WaitForTimer
 from eventlog.recovery.workflow_phases import (
     Branch,
     BranchState,
-    Completed,
     ParallelInFlight,
     Place,
     RaceInFlight,
@@ -85,9 +85,13 @@ class WorkflowRecord:
     rest: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def first(cls, identity: WorkflowIdentity, effect_store: str | None, value: Any) -> WorkflowRecord:
-        """Revision 0."""
-        return cls(identity, effect_store, own_copy(value), {}, 0, None, Ready())
+    def first(cls, identity: WorkflowIdentity, value: Any) -> WorkflowRecord:
+        """Revision 0, without effects."""
+        return cls(identity, None, value, {}, 0, None, Ready())
+
+    def with_effects(self, effect_store: str) -> WorkflowRecord:
+        """The same, with the identity of the store of its effects."""
+        return replace(self, effect_store=effect_store)
 
     # -- where it is ----------------------------------------------------------------------------------------------
 
@@ -263,7 +267,7 @@ class WorkflowRecord:
 
     def _branch(self, place: Place) -> Branch:
         branches = self.branches(place.step)
-        if place.branch not in branches:
+        if place.branch is None or place.branch not in branches:
             raise InvalidRequest("branch", f"{place.branch!r:.60} is not one of {place.step}'s: {', '.join(branches)}")
         if isinstance(self.phase, RaceInFlight) and self.phase.winner not in (None, place.branch):
             raise BranchCancelled(f"{place} was beaten by {self.phase.winner}", step=place.step, branch=place.branch)
