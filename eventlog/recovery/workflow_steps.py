@@ -121,6 +121,13 @@ class StepCore(BodyCore[WorkflowRecord]):
         return self.end_steps(lambda record: record.give_up(self.place, message), Boundary.BRANCH_ENDED, usage)
 
 
+    def leave(self, error: BaseException | None) -> None:
+        """The body has been left; that of a branch which was beaten meanwhile need not have said how it ended."""
+        if self.place not in self._stream.record.in_flight():
+            self._ended = True
+        super().leave(error)
+
+
 class WorkflowCore:
     """A run as one process holds it; its branches may be run by several threads or tasks of it."""
 
@@ -261,11 +268,12 @@ class WorkflowCore:
             yield Advance(stream, lambda record: record.wait(step, until_ms), Boundary.WORKFLOW_WAITING)
             if self._claim is not None:
                 return False  # the claim was given back with it
-        elif stream.record.owner is None:
-            yield from self._woken_steps()
-            if step in stream.record.outputs:
-                return True
+        yield from self._woken_steps()
+        if step in stream.record.outputs:
+            return True
         if not (yield from self._due_steps()):
+            if self._claim is not None:
+                yield Advance(stream, WorkflowRecord.release, Boundary.WORKFLOW_RELEASED)
             return False
         yield Advance(stream, lambda record: record.wake(step, {"by": "timer"}), Boundary.WORKFLOW_WOKEN)
         return True

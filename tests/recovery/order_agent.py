@@ -47,6 +47,10 @@ class OrderAgent:
         self.tool = ""  # the one that is being called, for naming the writes around it
         self.reconcile: Callable[[Effect], Settlement] | None = None  # for the mail
 
+    def label(self, boundary: str) -> str:
+        """How a write is named: effects by their tool."""
+        return f"{boundary} {self.tool}" if boundary.startswith("effect_") and self.tool else boundary
+
     def work(self, run: AgentRun) -> None:
         """From wherever the run is to its end."""
         if run.phase.name != "ready_for_turn" or run.state == FIRST_STATE:

@@ -28,7 +28,7 @@ class Job(NamedTuple):
     checkpoint_id: str
     outside: str  # the file that its calls leave lines in
     kill: str  # `before turn_in_flight`, `after effect_started send_mail`, `in model`
-    mode: str = "sync"  # or async, or resume: as the retry of a run that another victim has left
+    mode: str = "sync"  # or async; or resume: as the retry of a run that another victim has left; or workflow
 
 
 class Victims:
@@ -68,7 +68,8 @@ def victims() -> Iterator[Victims]:
 
 def _main() -> None:
     import eventlog.kafka.log  # noqa: F401 - imported once, for all
-    import tests.recovery.order_agent  # noqa: F401
+    import tests.recovery.order_agent
+    import tests.recovery.order_workflow  # noqa: F401
 
     for line in sys.stdin:
         pid = os.fork()
@@ -85,6 +86,7 @@ def _perform(job: Job) -> None:
     from eventlog.aio import AsyncCheckpointStore
     from eventlog.recovery import AgentRun, AsyncAgentRun, AsyncEffectStore, EffectStore, RetryInFlight, Settlement
     from tests.recovery.order_agent import FIRST_STATE, OrderAgent
+    from tests.recovery.order_workflow import OrderWorkflow, live
     from tests.recovery.samples import AGENT, DEFINITION, MODEL, Outside
 
     def at(point: str) -> None:
@@ -92,10 +94,13 @@ def _perform(job: Job) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
 
     agent = OrderAgent(Outside(Path(job.outside)), at)
-    _watch_writes(agent, at)
+    order = OrderWorkflow(Outside(Path(job.outside)), at)
+    _watch_writes(order if job.mode == "workflow" else agent, at)
     identity: dict[str, Any] = {"agent": AGENT, "model": MODEL, "definition_version": DEFINITION}
     store = open_store(job.address, tenant=job.tenant, actor="victim")
-    if job.mode == "async":
+    if job.mode == "workflow":
+        live(order, store, job.checkpoint_id, job.tenant)
+    elif job.mode == "async":
 
         async def main() -> None:
             aio = AsyncCheckpointStore(store)
@@ -121,13 +126,13 @@ def _watch_writes(agent: Any, at: Any) -> None:
     perform, perform_async = steps.perform, steps.perform_async
 
     def name(step: Any) -> str:
-        tool = f" {agent.tool}" if step.boundary.startswith("effect_") and agent.tool else ""
-        return f"{step.boundary}{tool}"
+        label: str = agent.label(step.boundary)
+        return label
 
     def is_write(step: Any) -> bool:
         """A run's own revisions are named by the `Advance` that they are part of."""
         if isinstance(step, steps.Commit):
-            return step.expected is None or step.checkpoint.kind != "eventlog.agent"
+            return step.expected is None or step.checkpoint.kind not in ("eventlog.agent", "eventlog.workflow")
         return isinstance(step, steps.Advance)
 
     def watching(step: Any) -> Any:
