@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from eventlog.checkpoint import check_text
@@ -79,7 +79,7 @@ def layout_of(given: object) -> Layout:
     twice = _twice([node.name for node in nodes])
     if twice is not None:
         raise InvalidRequest("layout", f"names {twice} twice")
-    return nodes
+    return tuple(replace(each, branches=tuple(each.branches)) if isinstance(each, Parallel | Race) else each for each in nodes)
 
 
 def written(layout: Layout) -> list[dict[str, Any]]:
