@@ -70,7 +70,14 @@ class OrderWorkflow:
         """How a write is named."""
         if boundary == "workflow_claimed":
             return f"{boundary} {self.claims}"
-        about_the_run = {"effect_store_named", "workflow_created", "workflow_renewed", "workflow_released", "workflow_completed", "clock_read"}
+        about_the_run = {
+            "effect_store_named",
+            "workflow_created",
+            "workflow_renewed",
+            "workflow_released",
+            "workflow_completed",
+            "clock_read",
+        }
         return boundary if boundary in about_the_run else f"{boundary} {self.place}"
 
     def work(self, flow: WorkflowRun) -> bool:

@@ -24,9 +24,9 @@ from eventlog.recovery import (
     RaceInFlight,
     Ready,
     StepInFlight,
-    Waiting,
     WaitForSignal,
     WaitForTimer,
+    Waiting,
 )
 from eventlog.recovery.workflow_layout import layout_of
 from eventlog.recovery.workflow_phases import Place
@@ -375,4 +375,4 @@ def test_a_malformed_identity_or_owner_is_refused(made: Any, field: str) -> None
 def test_a_completed_run_holds_its_response_and_every_output() -> None:
     assert COMPLETED.phase == Completed({"shipped": True})
     assert list(COMPLETED.outputs) == [node.name for node in LAYOUT]
-    assert BranchState.NOT_BEGUN == COMPLETED.outputs["quote"]["c"]["state"]
+    assert COMPLETED.outputs["quote"]["c"]["state"] == BranchState.NOT_BEGUN

@@ -240,12 +240,11 @@ def test_a_race_is_not_over_while_a_write_of_a_beaten_branch_is_unclear(store: C
         raise Lost
 
     def won() -> None:
-        with flow.race("quote") as race:
-            with race.branch("a") as a:
-                with pytest.raises(Lost):
-                    a.effect("book", 1, times_out, effect_class=WRITE, idempotency_key=key)
-                with race.branch("b") as b:
-                    b.commit(output=39)
+        with flow.race("quote") as race, race.branch("a") as a:
+            with pytest.raises(Lost):
+                a.effect("book", 1, times_out, effect_class=WRITE, idempotency_key=key)
+            with race.branch("b") as b:
+                b.commit(output=39)
 
     with pytest.raises(StillInFlight, match=f"book {key} started, and nobody knows how it ended"):
         won()
@@ -273,7 +272,12 @@ def test_a_step_ends_only_with_every_write_settled(store: CheckpointStore) -> No
 
 @pytest.mark.parametrize(
     ("changed", "field"),
-    [({"workflow": "orders"}, "workflow"), ({"version": 3}, "version"), ({"layout": ["ship"]}, "layout"), ({"layout": ["validate"]}, "layout")],
+    [
+        ({"workflow": "orders"}, "workflow"),
+        ({"version": 3}, "version"),
+        ({"layout": ["ship"]}, "layout"),
+        ({"layout": ["validate"]}, "layout"),
+    ],
 )
 def test_another_definition_is_refused_with_both_sides_before_anything_else(
     store: CheckpointStore, changed: dict[str, Any], field: str
