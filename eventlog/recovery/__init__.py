@@ -1,7 +1,7 @@
 """Runs that can be resumed after their process has died, without doing anything outside twice behind anybody's back.
 
-It stands on nothing but `compare_and_swap` and `load`. `agent.py` is the face for agents. What any kind of run shares, each building on
-the ones before it:
+It stands on nothing but `compare_and_swap` and `load` (workers that look for runs to take also use `list`). `agent.py` is the face for
+agents, `workflow.py` the one for workflows. What both share, each building on the ones before it:
 
     errors.py           why a run may not go on, with the evidence: AmbiguousResume(what, since, attempt, effects)
     identity.py         check_identity(id, stored, given): both sides named; before anything else is looked at
@@ -11,16 +11,14 @@ the ones before it:
     steps.py            Load, Commit, Advance, Call: the order of write and call, driven by a thread or an event loop
     stream.py           RunStream: the revisions of a run as its one writer sees them, unclear outcomes included
     effect_phases.py    an effect's states; effects.py runs, replays and settles them
+    opening.py          how a run is started, and how it is looked at before it is gone on with
     body.py             BodyCore: what may happen in a turn, a step or a branch, and what must have before it may end
 
-A run of another kind (a workflow) adds a pure record with a `payload()` (as `AgentRecord`: identity, phase, what may follow), members of
-`Boundary`, and procedures that yield `Advance(stream, change, boundary)` before anything outside is called:
+A kind of run adds a pure record (`agent_phases.py`; `workflow_layout.py`, `workflow_phases.py` and `workflow_record.py`: identity, phase,
+what may follow), members of `Boundary`, and procedures that yield `Advance(stream, change, boundary)` before anything outside is called
+(`agent_steps.py`, `workflow_steps.py`). The faces drive these, in a thread or on an event loop.
 
-    stream = RunStream(store=store, checkpoint=checkpoint, record=WorkflowRecord.of(checkpoint))
-    yield Advance(stream, lambda record: record.begin(step), Boundary.STEP_IN_FLIGHT)       # Conflict: another process has the run
-    body = BodyCore(stream, ledger, what="step ship", place=f"{checkpoint.id}/ship", announced=..., announce=...)
-    output = yield from body.effect_steps("book_courier", argument, handler, ...)                  # announced in the run first
-    yield from body.end_steps(lambda record: record.finish(step, output), Boundary.STEP_STABLE, None)   # if nothing is open
+Workflows may also be owned: `claims.py` claims, renews and gives back, `log_clock.py` says what time it is for all.
 """
 
 from eventlog.recovery.agent import AgentRun, Turn

@@ -112,14 +112,15 @@ class StepCore(BodyCore[WorkflowRecord]):
     def commit_steps(self, output: Any, usage: Mapping[str, int] | None) -> Steps[None]:
         """Makes its output durable."""
         kept = own_copy(output)
-        if self.place.branch is None:
-            return self.end_steps(lambda record: record.finish(self.place, kept), Boundary.STEP_STABLE, usage)
-        return self.end_steps(lambda record: record.finish(self.place, kept), Boundary.BRANCH_ENDED, usage)
+        return self.end_steps(
+            lambda record: record.finish(self.place, kept),
+            Boundary.STEP_STABLE if self.place.branch is None else Boundary.BRANCH_ENDED,
+            usage,
+        )
 
     def give_up_steps(self, message: str | None, usage: Mapping[str, int] | None) -> Steps[None]:
         """A branch has failed, or (no message) is cancelled."""
         return self.end_steps(lambda record: record.give_up(self.place, message), Boundary.BRANCH_ENDED, usage)
-
 
     def leave(self, error: BaseException | None) -> None:
         """The body has been left; that of a branch which was beaten meanwhile need not have said how it ended."""
@@ -215,9 +216,13 @@ class WorkflowCore:
                 raise self._still_in_flight(str(place), "its body has not ended with a commit()")
             attempt = 1 if now is None else now.attempt + 1
             since = time.time_ns() // 1_000_000
-            boundary = Boundary.STEP_IN_FLIGHT if place.branch is None else Boundary.BRANCH_IN_FLIGHT
             self._proposed[place] = attempt
-            yield Advance(stream, lambda record: record.begin(place, attempt, since), boundary, {STEPS: 1})
+            yield Advance(
+                stream,
+                lambda record: record.begin(place, attempt, since),
+                Boundary.STEP_IN_FLIGHT if place.branch is None else Boundary.BRANCH_IN_FLIGHT,
+                {STEPS: 1},
+            )
         # else: it was proposed before, its outcome was unknown, and now it is durable; nothing has been called since
         self._proposed.pop(place, None)
         self._may_repeat.discard(place)

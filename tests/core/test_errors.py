@@ -37,6 +37,10 @@ SAMPLES: list[CheckpointError] = [
     recovery.AmbiguousEffect("id", capability="c", idempotency_key="k", effect_class="pure", reason="r"),
     recovery.EffectFailed("id", capability="c", idempotency_key="k", message="m"),
     recovery.EffectReused("id", capability="c", idempotency_key="k", differs="input", state="started"),
+    recovery.NotOwner("id", owner="worker-1", token=2, given_owner="worker-2", given_token=1),
+    recovery.AlreadyOwned("id", owner="worker-1", token=2, until=from_millis(0)),
+    recovery.BranchCancelled("branch a of quote was beaten by b", step="quote", branch="a"),
+    recovery.NotWaiting("id", signal="approval", found="it is ready, and ship is next"),
 ]
 TREE = (errors.__name__, recovery.errors.__name__)
 

@@ -15,7 +15,19 @@ from tests.recovery.schemas import FOLDER, conforms
 
 RECOVERY = (REPOSITORY / "docs" / "recovery.md").read_text(encoding="utf-8")
 PAYLOADS = (REPOSITORY / "docs" / "payloads.md").read_text(encoding="utf-8")
-PURE = ("agent_phases", "boundaries", "effect_phases", "fields", "identity", "policy", "settlement", "usage")
+PURE = (
+    "agent_phases",
+    "boundaries",
+    "effect_phases",
+    "fields",
+    "identity",
+    "policy",
+    "settlement",
+    "usage",
+    "workflow_layout",
+    "workflow_phases",
+    "workflow_record",
+)
 
 
 def run(*arguments: str, folder: Path) -> str:
@@ -26,9 +38,10 @@ def run(*arguments: str, folder: Path) -> str:
     return finished.stdout
 
 
-def test_the_pages_program_runs(tmp_path: Path) -> None:
-    (program,) = re.findall(r"^```python\n(.*?)^```", RECOVERY, re.MULTILINE | re.DOTALL)
-    run("-c", program, folder=tmp_path)
+def test_the_pages_programs_run(tmp_path: Path) -> None:
+    (agent, workflow) = re.findall(r"^```python\n(.*?)^```", RECOVERY, re.MULTILINE | re.DOTALL)
+    run("-c", agent, folder=tmp_path)
+    run("-c", workflow, folder=tmp_path)
 
 
 def test_the_tool_calling_agent_refunds_once(tmp_path: Path) -> None:
@@ -42,6 +55,25 @@ def test_the_tool_calling_agent_refunds_once(tmp_path: Path) -> None:
     ]
 
 
+def test_the_order_workflow_charges_once(tmp_path: Path) -> None:
+    said = run(str(REPOSITORY / "examples" / "order_workflow.py"), str(tmp_path / "store"), folder=tmp_path).splitlines()
+    assert said == [
+        "waiting for approval; done: validate, fanout, quote",
+        "ship: the power is cut; charged: [7]",
+        "refused: step ship has been in flight; charge completed",
+        "response: {'shipped': 7}, charged: [7]",
+    ]
+
+
+def test_two_workers_share_the_runs_and_one_takes_over_from_the_other(tmp_path: Path) -> None:
+    said = run(str(REPOSITORY / "examples" / "shared_workflows.py"), str(tmp_path / "store"), folder=tmp_path).splitlines()
+    assert said[-3:] == ["worker-1 ended with -9, worker-2 with 0", "completed: 6, claims: 7", "shipped: 6"]
+    assert sorted(said[:-3]) == [
+        "worker-2: order 1 is done, after claim 2",
+        *(f"worker-2: order {number} is done" for number in range(2, 7)),
+    ]
+
+
 def test_the_documented_payloads_are_as_their_schemas_say() -> None:
     parts = re.split(r"^## `([\w.]+)` 1:.*$", PAYLOADS, flags=re.MULTILINE)[1:]
     documented = dict(zip(parts[::2], parts[1::2], strict=True))
@@ -49,13 +81,13 @@ def test_the_documented_payloads_are_as_their_schemas_say() -> None:
     for kind, text in documented.items():
         sample = re.sub(r'"[0-9a-f]{4}\.\.\."', f'"{"0" * 64}"', re.search(r"^    \{.*?^\n", text, re.MULTILINE | re.DOTALL)[0])  # type: ignore[index]
         conforms(f"{kind}.v1", json.loads(sample))
-    phases = json.loads(
-        "[" + re.sub(r"\}\n    \{", "},{", re.findall(r"((?:^    .*\n)+)", documented["eventlog.agent"], re.MULTILINE)[1]) + "]"
-    )
-    assert [phase["state"] for phase in phases] == ["ready_for_turn", "turn_in_flight", "completed"]
-    first = json.loads(re.search(r"^    \{.*?^\n", documented["eventlog.agent"], re.MULTILINE | re.DOTALL)[0])  # type: ignore[index]
-    for phase in phases:
-        conforms("eventlog.agent.v1", {**first, "phase": phase})
+    for kind, count in {"eventlog.agent": 3, "eventlog.workflow": 6}.items():
+        first = json.loads(re.search(r"^    \{.*?^\n", documented[kind], re.MULTILINE | re.DOTALL)[0])  # type: ignore[index]
+        shown = re.findall(r"((?:^    .*\n)+)", documented[kind], re.MULTILINE)[1]
+        phases = json.loads("[" + re.sub(r"\}\n    \{", "},{", shown) + "]")
+        assert len({phase["state"] for phase in phases}) == count
+        for phase in phases:
+            conforms(f"{kind}.v1", {**first, "phase": phase})
 
 
 @pytest.mark.parametrize("module", PURE)

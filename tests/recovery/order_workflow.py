@@ -50,6 +50,14 @@ OUTPUTS: dict[str, Any] = {
     "ship": "ship of 7",
 }
 UNDISTURBED = {"validate": 1, "stock": 1, "credit": 1, "cheap": 1, "fast": 1, "ship": 1}
+ABOUT_THE_RUN = {
+    "effect_store_named",
+    "workflow_created",
+    "workflow_renewed",
+    "workflow_released",
+    "workflow_completed",
+    "clock_read",
+}
 OVER = timedelta(milliseconds=1)  # a lease that has ended once it is looked at
 
 
@@ -70,15 +78,7 @@ class OrderWorkflow:
         """How a write is named."""
         if boundary == "workflow_claimed":
             return f"{boundary} {self.claims}"
-        about_the_run = {
-            "effect_store_named",
-            "workflow_created",
-            "workflow_renewed",
-            "workflow_released",
-            "workflow_completed",
-            "clock_read",
-        }
-        return boundary if boundary in about_the_run else f"{boundary} {self.place}"
+        return boundary if boundary in ABOUT_THE_RUN else f"{boundary} {self.place}"
 
     def work(self, flow: WorkflowRun) -> bool:
         """From wherever the run is, as far as it can go; whether that is its end."""

@@ -3,23 +3,43 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
+import pytest
+
 from eventlog.recovery.boundaries import Boundary
-from tests.recovery.agent_kill_table import ENDS, all_kills
+from tests.recovery import agent_kill_table, workflow_kill_table
+from tests.recovery.agent_kill_table import ENDS
+from tests.recovery.order_workflow import UNDISTURBED
 
 LIBRARY = Path(__file__).resolve().parents[2] / "eventlog" / "recovery"
 WRITES = {"compare_and_swap_many", "import_revision", "delete"}
 
 
-def test_the_kills_are_before_and_after_every_boundary_and_in_every_call() -> None:
-    kills = all_kills()
+AGENT = agent_kill_table.all_kills()
+WORKFLOW = workflow_kill_table.all_kills()
+
+
+@pytest.mark.parametrize("kills", [AGENT, WORKFLOW], ids=["agent", "workflow"])
+def test_the_kills_are_before_and_after_each_write(kills: list[str]) -> None:
     assert len(set(kills)) == len(kills)
-    writes = {kill.split(" ", 1)[1] for kill in kills if not kill.startswith("in ")}
-    for write in writes:
+    for write in writes(kills):
         assert {f"before {write}", f"after {write}"} <= set(kills)
-    assert {write.split()[0] for write in writes} == set(Boundary)
-    assert {kill for kill in kills if kill.startswith("in ")} == {"in model", "in hold_stock again", *(f"in {tool}" for tool in ENDS)}
+
+
+def test_the_kills_are_at_every_boundary_and_in_every_call() -> None:
+    assert {write.split()[0] for write in writes(AGENT) | writes(WORKFLOW)} == set(Boundary)
+    assert within(AGENT) == {"model", "hold_stock again", *ENDS}
+    assert within(WORKFLOW) == set(UNDISTURBED)
+
+
+def writes(kills: list[str]) -> set[str]:
+    return {kill.split(" ", 1)[1] for kill in kills if not kill.startswith("in ")}
+
+
+def within(kills: list[str]) -> set[str]:
+    return {kill.removeprefix("in ") for kill in kills if kill.startswith("in ")}
 
 
 def called(node: ast.Call) -> str:
@@ -38,9 +58,9 @@ def test_the_library_writes_nowhere_but_at_its_boundaries() -> None:
             function = called(node)
             assert function not in WRITES, path
             assert function != "compare_and_swap" or path.name == "steps.py", path
-            if function in {"Commit", "Advance", "_commit", "end_steps"}:
+            if function in {"Commit", "Advance", "_commit", "end_steps", "create_steps"}:
                 arguments = [ast.unparse(each) for each in node.args]
-                boundaries = [each.removeprefix("Boundary.") for each in arguments if each.startswith("Boundary.")]
+                boundaries = [name for each in arguments for name in re.findall(r"\bBoundary\.(\w+)", each)]
                 assert boundaries or "boundary" in arguments or "write.boundary" in arguments, (
                     f"{path.name}:{node.lineno} names no boundary"
                 )

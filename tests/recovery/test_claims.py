@@ -193,8 +193,8 @@ def test_waiting_gives_the_claim_back_and_waking_offers_the_run_again(tenant_sto
     validate(owned)
     assert owned.wait_for_signal("ok") is False
     assert claims.next_claimable() is None
+    send_signal(store, flow.checkpoint_id, "ok", 1)
     with pytest.raises(NotWaiting):
-        send_signal(store, flow.checkpoint_id, "ok", 1)
         send_signal(store, flow.checkpoint_id, "ok", 2)
     assert some(claims.next_claimable()).token == 2
 

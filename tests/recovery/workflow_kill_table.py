@@ -12,7 +12,7 @@ class Row(NamedTuple):
     """A position, and what follows from it.
 
     Arguments:
-        found: what a process finds that has no claim: absent (nothing was accepted), owned, or the phase.
+        found: what a process finds that has no claim: absent (nothing was accepted), the victim's, or the phase.
         rejected: what `Reject` says to one that has claimed the run: the phase that it goes on from, or what is in flight.
         again: what is called once more than a run that nobody kills calls it.
         repeated: how many steps and branches are begun again.
@@ -20,7 +20,7 @@ class Row(NamedTuple):
 
     kills: tuple[str, ...]
     rejected: str = "ready"
-    found: str = "owned"
+    found: str = "victim's"
     again: tuple[str, ...] = ()
     repeated: int = 0
 
