@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.recovery.losing_answers import breaking
 from tests.store.conftest import address, fresh_address, kind, opened, opening, second_address, shared, store
 
-__all__ = ["address", "fresh_address", "kind", "opened", "opening", "second_address", "shared", "store"]
+__all__ = ["address", "breaking", "fresh_address", "kind", "opened", "opening", "second_address", "shared", "store"]

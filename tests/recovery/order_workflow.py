@@ -40,7 +40,7 @@ IDENTITY: dict[str, Any] = {
 }
 VALUE = {"order": 7}
 RESPONSE = {"shipped": 7}
-APPROVED = {"by": "signal", "value": {"approved": True}, "signal_id": "ann-1"}
+APPROVED: dict[str, Any] = {"by": "signal", "value": {"approved": True}, "signal_id": "ann-1"}
 OUTPUTS: dict[str, Any] = {
     "validate": "validate of 7",
     "fanout": {"stock": {"state": "completed", "output": "stock of 7"}, "credit": {"state": "completed", "output": {"held": 7}}},

@@ -15,8 +15,14 @@ from eventlog.recovery import (
     AgentRun,
     AmbiguousResume,
     AsyncAgentRun,
+    AsyncClaims,
     AsyncEffectStore,
     AsyncTurn,
+    AsyncWorkflowBranch,
+    AsyncWorkflowBranches,
+    AsyncWorkflowRun,
+    AsyncWorkflowStep,
+    Claims,
     EffectClass,
     EffectStore,
     ReadyForTurn,
@@ -24,6 +30,10 @@ from eventlog.recovery import (
     Settlement,
     StillInFlight,
     Turn,
+    WorkflowBranch,
+    WorkflowBranches,
+    WorkflowRun,
+    WorkflowStep,
 )
 from tests.recovery.samples import AGENT, DEFINITION, MODEL, Outside
 from tests.store.samples import nothing_written
@@ -31,7 +41,19 @@ from tests.store.samples import nothing_written
 IDENTITY: dict[str, Any] = {"agent": AGENT, "model": MODEL, "definition_version": DEFINITION}
 
 
-@pytest.mark.parametrize(("sync", "aio"), [(AgentRun, AsyncAgentRun), (Turn, AsyncTurn), (EffectStore, AsyncEffectStore)])
+TWINS = [
+    (AgentRun, AsyncAgentRun),
+    (Turn, AsyncTurn),
+    (EffectStore, AsyncEffectStore),
+    (WorkflowRun, AsyncWorkflowRun),
+    (WorkflowStep, AsyncWorkflowStep),
+    (WorkflowBranch, AsyncWorkflowBranch),
+    (WorkflowBranches, AsyncWorkflowBranches),
+    (Claims, AsyncClaims),
+]
+
+
+@pytest.mark.parametrize(("sync", "aio"), TWINS)
 def test_both_have_the_same_names_and_arguments(sync: type, aio: type) -> None:
     def public(cls: type) -> dict[str, Any]:
         return {name: getattr(cls, name) for name in vars(cls) if not name.startswith("_")}

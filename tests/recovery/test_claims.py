@@ -199,6 +199,18 @@ def test_waiting_gives_the_claim_back_and_waking_offers_the_run_again(tenant_sto
     assert some(claims.next_claimable()).token == 2
 
 
+def once(take: Callable[[], Claim | None]) -> Claim:
+    """A claim, as soon as the lease of a millisecond has ended."""
+    taken: list[Claim] = []
+
+    def tried() -> bool:
+        taken.extend(each for each in [take()] if each is not None)
+        return bool(taken)
+
+    eventually(tried)
+    return taken[0]
+
+
 def some(claim: Claim | None) -> Claim:
     assert claim is not None
     return claim
@@ -227,12 +239,11 @@ def test_what_is_offered(tenant_store: CheckpointStore) -> None:
     assert some(claims.next_claimable(workflow="refund")).checkpoint_id == other.checkpoint_id
     assert claims.next_claimable(workflow="refund") is None
     assert some(claims.next_claimable()).checkpoint_id == ready.checkpoint_id
-    taken: list[Claim] = []
-    eventually(lambda: taken.extend(filter(None, [claims.next_claimable()])) or taken)
-    assert (taken[0].checkpoint_id, taken[0].token) == (in_flight.checkpoint_id, 2)
+    taken = once(claims.next_claimable)
+    assert (taken.checkpoint_id, taken.token) == (in_flight.checkpoint_id, 2)
     with pytest.raises(AmbiguousResume):
-        resumed(store, taken[0])
-    claims.release(taken[0])  # left for a person
+        resumed(store, taken)
+    claims.release(taken)  # left for a person
     assert claims.next_claimable() is None
     assert claims.claim(in_flight.checkpoint_id).token == 3
 
@@ -276,9 +287,8 @@ def test_a_worker_that_died_is_followed_by_one_that_repeats_only_what_was_in_fli
     flow = accepted(store)
     died = resumed(store, Claims(store, owner="died", lease=SHORT).claim(flow.checkpoint_id))
     died.step("validate").__enter__()
-    claims, taken = Claims(store, owner="next", lease=LONG), list[Claim]()
-    eventually(lambda: taken.extend(filter(None, [claimed(claims, flow.checkpoint_id)])) or taken)
-    again = resumed(store, taken[0], policy=RetryInFlight())
+    claims = Claims(store, owner="next", lease=LONG)
+    again = resumed(store, once(lambda: claimed(claims, flow.checkpoint_id)), policy=RetryInFlight())
     with again.step("validate") as step:
         assert step.attempt == 2
         step.commit(output=1)
