@@ -178,7 +178,8 @@ class WorkflowRecord:
         assert isinstance(at, Branch)
         if message is None:
             return self._with(place, replace(at, state=BranchState.CANCELLED))
-        check_text("message", message, 10_000)
+        if not isinstance(message, str) or not message:
+            raise InvalidRequest("message", "must be a text that is not empty")
         return self._with(place, replace(at, state=BranchState.FAILED, message=message))
 
     def unjoined(self, step: str) -> list[str]:

@@ -138,7 +138,7 @@ class WorkflowCore:
         self._found = opened.found
         self._claim = claim
         self._may_repeat = set(opened.stream.record.in_flight()) if opened.found is not None else set()
-        self._proposed: dict[Place, int] = {}  # attempts whose bodies have not been entered yet
+        self._proposed: dict[Place, int] = {}  # attempts whose beginning is unclear: their bodies have not been entered
 
     @property
     def checkpoint(self) -> Checkpoint:
@@ -211,20 +211,24 @@ class WorkflowCore:
             yield Settle(stream)
         self._check_claim()
         now = stream.record.in_flight().get(place)
-        if now is None or now.attempt != self._proposed.get(place):
+        proposed = self._proposed.pop(place, None)  # by whichever thread is the first to ask
+        if now is None or now.attempt != proposed:
             if now is not None and place not in self._may_repeat:
                 raise self._still_in_flight(str(place), "its body has not ended with a commit()")
             attempt = 1 if now is None else now.attempt + 1
             since = time.time_ns() // 1_000_000
-            self._proposed[place] = attempt
-            yield Advance(
-                stream,
-                lambda record: record.begin(place, attempt, since),
-                Boundary.STEP_IN_FLIGHT if place.branch is None else Boundary.BRANCH_IN_FLIGHT,
-                {STEPS: 1},
-            )
+            try:
+                yield Advance(
+                    stream,
+                    lambda record: record.begin(place, attempt, since),
+                    Boundary.STEP_IN_FLIGHT if place.branch is None else Boundary.BRANCH_IN_FLIGHT,
+                    {STEPS: 1},
+                )
+            except BaseException:
+                if stream.unclear:
+                    self._proposed[place] = attempt
+                raise
         # else: it was proposed before, its outcome was unknown, and now it is durable; nothing has been called since
-        self._proposed.pop(place, None)
         self._may_repeat.discard(place)
         return StepCore(stream, self._effects, place)
 

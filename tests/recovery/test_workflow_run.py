@@ -29,7 +29,9 @@ from eventlog.recovery import (
     WaitForTimer,
     WorkflowRun,
     send_signal,
+    steps,
 )
+from eventlog.recovery.boundaries import Boundary
 from tests.recovery.samples import Lost, Outside, phases
 from tests.recovery.schemas import conforms
 from tests.store.samples import nothing_written, revisions
@@ -155,6 +157,24 @@ def test_one_branch_is_begun_by_one_thread(store: CheckpointStore) -> None:
     for each in threads:
         each.join()
     assert sorted(outcomes) == ["begun", *["refused"] * 3]
+
+
+def test_nobody_else_enters_a_branch_whose_beginning_was_answered_just_now(store: CheckpointStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    flow = begun(store, FANOUT)
+    perform, refused = steps.perform, list[Exception]()
+
+    def answered(step: Any) -> Any:
+        answer = perform(step)
+        if isinstance(step, steps.Advance) and step.boundary is Boundary.BRANCH_IN_FLIGHT and not refused:
+            with pytest.raises(StillInFlight) as found:
+                flow.parallel("fanout").branch("stock").__enter__()
+            refused.append(found.value)
+        return answer
+
+    monkeypatch.setattr(steps, "perform", answered)
+    with flow.parallel("fanout").branch("stock") as branch:
+        branch.commit(output=1)
+    assert len(refused) == 1
 
 
 def test_only_what_is_in_flight_is_repeated(store: CheckpointStore, outside: Outside) -> None:
