@@ -21,7 +21,7 @@ from eventlog.recovery.ownership import Claim
 from eventlog.recovery.steps import Advance, Call, Load, Steps, Store, check_store, drive, drive_async
 from eventlog.recovery.stream import RunStream
 from eventlog.recovery.workflow_phases import ParallelInFlight, RaceInFlight, Ready, StepInFlight, Waiting
-from eventlog.recovery.workflow_record import WORKFLOW_KIND, WORKFLOW_VERSION, Owner, WorkflowRecord
+from eventlog.recovery.workflow_record import WORKFLOW_KIND, Owner, WorkflowRecord
 
 if TYPE_CHECKING:
     from eventlog.catalog import Page
@@ -55,10 +55,9 @@ class _ClaimsCore:
             while True:
                 page: Page = yield Call(_listing(self._store, phase.name, after), None)
                 for each in page.items:
-                    if each.schema_version == WORKFLOW_VERSION:
-                        claim = yield from self._try_steps(each.id, workflow)
-                        if claim is not None:
-                            return claim
+                    claim = yield from self._try_steps(each.id, workflow)
+                    if claim is not None:
+                        return claim
                 if page.next is None:
                     break
                 after = page.next

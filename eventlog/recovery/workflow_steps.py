@@ -297,7 +297,7 @@ class WorkflowCore:
         if found.revision != stream.checkpoint.revision + 1 or record.token != stream.record.token:
             expected = stream.checkpoint.revision
             raise Conflict(
-                found.id, expected=expected, actual=found.revision, proposed=expected + 1, detail="it was woken and gone on with"
+                found.id, expected=expected, actual=found.revision, proposed=expected + 1, detail="another process has gone on with it"
             )
         stream.checkpoint, stream.record = found, record
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -21,8 +21,10 @@ from eventlog.recovery import (
     NotWaiting,
     RetryInFlight,
     WaitForSignal,
+    WaitForTimer,
     WorkflowRun,
     send_signal,
+    steps,
 )
 from eventlog.recovery.log_clock import LogClock
 from eventlog.recovery.workflow_record import WorkflowRecord
@@ -265,6 +267,40 @@ def test_one_of_many_workers_gets_a_run(tenant_store: CheckpointStore) -> None:
     for each in threads:
         each.join()
     assert sorted(taken) == sorted(runs)
+
+
+def test_a_run_that_another_worker_has_just_taken_is_passed_over(tenant_store: CheckpointStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = tenant_store
+    first, second = accepted(store), accepted(store)
+    perform, taken = steps.perform, list[Claim]()
+
+    def overtaken(step: Any) -> Any:
+        if isinstance(step, steps.Advance) and not taken:
+            monkeypatch.setattr(steps, "perform", perform)
+            taken.append(Claims(store, owner="faster", lease=LONG).claim(first.checkpoint_id))
+        return perform(step)
+
+    monkeypatch.setattr(steps, "perform", overtaken)
+    assert some(Claims(store, owner="slower", lease=LONG).next_claimable()).checkpoint_id == second.checkpoint_id
+    assert taken[0].token == 1
+
+
+def test_a_claimed_run_does_not_go_on_behind_a_wait_even_if_that_is_over(store: CheckpointStore) -> None:
+    flow = WorkflowRun.start(store, value=7, workflow="order", version=1, layout=[WaitForTimer("cool")])
+    claim = Claims(store, owner="worker-1", lease=LONG).claim(flow.checkpoint_id)
+    owned = WorkflowRun.resume(store, flow.checkpoint_id, claim=claim, workflow="order", version=1, layout=[WaitForTimer("cool")])
+    assert owned.wait_for_timer("cool", until=datetime(2020, 1, 1, tzinfo=UTC)) is False
+    last = store.load(flow.checkpoint_id)
+    assert (last.revision, last.phase, last.payload["owner"]) == (2, "waiting", None)
+
+
+def test_a_run_that_waited_without_a_claim_is_lost_to_whoever_claims_it(store: CheckpointStore) -> None:
+    flow = accepted(store)
+    validate(flow)
+    flow.wait_for_signal("ok")
+    Claims(store, owner="worker-1", lease=LONG).claim(flow.checkpoint_id)
+    with nothing_written(store), pytest.raises(Conflict, match="another process has gone on with it"):
+        flow.wait_for_signal("ok")
 
 
 def test_what_cannot_be_claimed_is_refused_by_name(store: CheckpointStore) -> None:
