@@ -17,7 +17,8 @@ from eventlog.recovery.steps import Handler, check_store, drive
 from eventlog.recovery.workflow_bodies import BranchesCore, StepFace
 from eventlog.recovery.workflow_layout import Node, Parallel, Race, WaitForSignal, WaitForTimer
 from eventlog.recovery.workflow_phases import Place
-from eventlog.recovery.workflow_steps import WorkflowCore, identity_of, resume_steps, send_signal_steps, start_steps
+from eventlog.recovery.workflow_signals import send_signal_steps
+from eventlog.recovery.workflow_steps import WorkflowCore, identity_of, resume_steps, start_steps
 from eventlog.store import CheckpointStore
 
 

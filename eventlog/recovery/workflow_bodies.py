@@ -1,11 +1,59 @@
-"""What the bodies of both kinds of workflow runs have in common: what may be asked of them without waiting."""
+"""The bodies of steps and branches, for both kinds of workflow runs."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
 from eventlog.errors import InvalidRequest
+from eventlog.recovery.body import BodyCore
+from eventlog.recovery.boundaries import Boundary
+from eventlog.recovery.effects import EffectLedger
+from eventlog.recovery.fields import own_copy
+from eventlog.recovery.steps import Steps
+from eventlog.recovery.stream import RunStream
 from eventlog.recovery.workflow_layout import Parallel, Race
-from eventlog.recovery.workflow_phases import BranchState
-from eventlog.recovery.workflow_steps import StepCore, WorkflowCore
+from eventlog.recovery.workflow_phases import BranchState, Place
+from eventlog.recovery.workflow_record import WorkflowRecord
+
+if TYPE_CHECKING:
+    from eventlog.recovery.workflow_steps import WorkflowCore
+
+
+class StepCore(BodyCore[WorkflowRecord]):
+    """A step or branch in flight."""
+
+    def __init__(self, stream: RunStream[WorkflowRecord], effects: EffectLedger | None, place: Place) -> None:
+        names = [each for each in place if each is not None]
+        super().__init__(
+            stream,
+            effects,
+            what=str(place),
+            place="/".join([stream.checkpoint.id, *(each.replace("%", "%25").replace("/", "%2F") for each in names)]),
+            announced=lambda record: record.at(place).effects,
+            announce=lambda record, effect: record.announce(place, effect),
+        )
+        self.place = place
+        self.attempt = stream.record.at(place).attempt
+
+    def commit_steps(self, output: Any, usage: Mapping[str, int] | None) -> Steps[None]:
+        """Makes its output durable."""
+        kept = own_copy(output)
+        return self.end_steps(
+            lambda record: record.finish(self.place, kept),
+            Boundary.STEP_STABLE if self.place.branch is None else Boundary.BRANCH_ENDED,
+            usage,
+        )
+
+    def give_up_steps(self, message: str | None, usage: Mapping[str, int] | None) -> Steps[None]:
+        """A branch has failed, or (no message) is cancelled."""
+        return self.end_steps(lambda record: record.give_up(self.place, message), Boundary.BRANCH_ENDED, usage)
+
+    def leave(self, error: BaseException | None) -> None:
+        """The body has been left; that of a branch which was beaten meanwhile need not have said how it ended."""
+        if self.place not in self._stream.record.in_flight():
+            self._ended = True
+        super().leave(error)
 
 
 class StepFace:

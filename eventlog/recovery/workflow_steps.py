@@ -12,10 +12,8 @@ from eventlog.checkpoint import Checkpoint, from_millis, to_millis
 from eventlog.errors import Conflict, InvalidRequest
 from eventlog.ids import CheckpointId, RunId
 from eventlog.recovery.agent_phases import Completed
-from eventlog.recovery.body import BodyCore
 from eventlog.recovery.boundaries import Boundary
-from eventlog.recovery.effects import EffectLedger
-from eventlog.recovery.errors import AmbiguousResume, NotWaiting, StillInFlight
+from eventlog.recovery.errors import AmbiguousResume, StillInFlight
 from eventlog.recovery.fields import json_copy, own_copy
 from eventlog.recovery.identity import check_identity
 from eventlog.recovery.opening import AnyEffectStore, Opened, create_steps, evidence_steps, given_ledger, ledger_steps
@@ -24,9 +22,11 @@ from eventlog.recovery.policy import Policy, admit
 from eventlog.recovery.steps import Advance, Load, Settle, Steps, Store
 from eventlog.recovery.stream import RunStream
 from eventlog.recovery.usage import STEPS, at_least
-from eventlog.recovery.workflow_layout import Node, Race, WaitForSignal, layout_of
+from eventlog.recovery.workflow_bodies import StepCore
+from eventlog.recovery.workflow_layout import Node, Race, layout_of
 from eventlog.recovery.workflow_phases import Branch, BranchState, Place, Waiting, WorkflowPhase
 from eventlog.recovery.workflow_record import WORKFLOW_KIND, WORKFLOW_VERSION, WorkflowIdentity, WorkflowRecord
+from eventlog.recovery.workflow_signals import wake_steps
 
 
 def start_steps(
@@ -91,42 +91,6 @@ def resume_steps(
     )
     admit(policy, found)
     return Opened(stream, ledger, found)
-
-
-class StepCore(BodyCore[WorkflowRecord]):
-    """A step or branch in flight."""
-
-    def __init__(self, stream: RunStream[WorkflowRecord], effects: EffectLedger | None, place: Place) -> None:
-        names = [each for each in place if each is not None]
-        super().__init__(
-            stream,
-            effects,
-            what=str(place),
-            place="/".join([stream.checkpoint.id, *(each.replace("%", "%25").replace("/", "%2F") for each in names)]),
-            announced=lambda record: record.at(place).effects,
-            announce=lambda record, effect: record.announce(place, effect),
-        )
-        self.place = place
-        self.attempt = stream.record.at(place).attempt
-
-    def commit_steps(self, output: Any, usage: Mapping[str, int] | None) -> Steps[None]:
-        """Makes its output durable."""
-        kept = own_copy(output)
-        return self.end_steps(
-            lambda record: record.finish(self.place, kept),
-            Boundary.STEP_STABLE if self.place.branch is None else Boundary.BRANCH_ENDED,
-            usage,
-        )
-
-    def give_up_steps(self, message: str | None, usage: Mapping[str, int] | None) -> Steps[None]:
-        """A branch has failed, or (no message) is cancelled."""
-        return self.end_steps(lambda record: record.give_up(self.place, message), Boundary.BRANCH_ENDED, usage)
-
-    def leave(self, error: BaseException | None) -> None:
-        """The body has been left; that of a branch which was beaten meanwhile need not have said how it ended."""
-        if self.place not in self._stream.record.in_flight():
-            self._ended = True
-        super().leave(error)
 
 
 class WorkflowCore:
@@ -349,42 +313,6 @@ class WorkflowCore:
 
     def _still_in_flight(self, what: str, reason: str) -> StillInFlight:
         return StillInFlight(self.checkpoint_id, what=what, reason=reason)
-
-
-def wake_steps(stream: RunStream[WorkflowRecord], name: str, value: Any, signal_id: str | None) -> Steps[None]:
-    """Wakes a run that waits for this signal, once. The signal that has woken it may come again."""
-    woken = {"by": "signal", "value": json_copy(value), "signal_id": signal_id}
-    if signal_id is not None and (not isinstance(signal_id, str) or not signal_id):
-        raise InvalidRequest("signal_id", "must be a text that is not empty, or None")
-    record, phase = stream.record, stream.record.phase
-    if not any(isinstance(node, WaitForSignal) and node.name == name for node in record.identity.layout):
-        raise InvalidRequest("signal", f"{name!r:.60} is no signal in the layout")
-    if name in record.outputs:
-        if signal_id is not None and record.outputs[name] == woken:
-            return
-        raise NotWaiting(stream.checkpoint.id, signal=name, found="it was woken before")
-    if not isinstance(phase, Waiting) or phase.step != name:
-        raise NotWaiting(stream.checkpoint.id, signal=name, found=_where(record))
-    yield Advance(stream, lambda record: record.wake(name, woken), Boundary.WORKFLOW_WOKEN)
-
-
-def send_signal_steps(store: Store, checkpoint_id: CheckpointId | UUID | str, name: str, value: Any, signal_id: str | None) -> Steps[None]:
-    """The same for somebody who knows nothing but the run's id."""
-    while True:
-        checkpoint: Checkpoint = yield Load(store, CheckpointId(checkpoint_id))
-        stream = RunStream(store=store, checkpoint=checkpoint, record=WorkflowRecord.of(checkpoint))
-        try:
-            yield from wake_steps(stream, name, value, signal_id)
-        except Conflict:
-            continue  # somebody was faster; the next look says what that means for this signal
-        return
-
-
-def _where(record: WorkflowRecord) -> str:
-    node, phase = record.next, record.phase
-    if node is None:
-        return f"it is {phase.name}"
-    return f"it is {phase.name}, and {node.name} is next"
 
 
 def identity_of(workflow: str, version: int, layout: Sequence[str | Node]) -> WorkflowIdentity:

@@ -10,15 +10,11 @@ import pytest
 from eventlog import CheckpointStore, Conflict, OutcomeUnknown
 from eventlog.recovery import AlreadyOwned, Claims, Parallel, RetryInFlight, WaitForSignal, WaitForTimer, WorkflowRun
 from eventlog.recovery.boundaries import Boundary
+from tests.recovery.order_runs import PAST, begun
 from tests.recovery.samples import phases
 from tests.store.samples import nothing_written
 
-PAST = datetime(2020, 1, 1, tzinfo=UTC)
 COMMITTED = pytest.mark.parametrize("committed", [True, False], ids=["committed", "not committed"])
-
-
-def begun(store: CheckpointStore, *layout: Any) -> WorkflowRun:
-    return WorkflowRun.start(store, workflow="order", version=2, layout=layout, value=7)
 
 
 @COMMITTED
