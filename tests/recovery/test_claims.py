@@ -28,6 +28,7 @@ from eventlog.recovery import (
 )
 from eventlog.recovery.log_clock import LogClock
 from eventlog.recovery.workflow_record import WorkflowRecord
+from tests.recovery.order_runs import claimed, once
 from tests.recovery.samples import as_checkpoint
 from tests.store.samples import nothing_written, revisions
 from tests.waiting import eventually
@@ -84,13 +85,6 @@ def test_a_late_owner_conflicts_at_its_next_write_whatever_its_clock_says(store:
         with nothing_written(store), pytest.raises(Conflict):
             call()
     assert calls == []
-
-
-def claimed(claims: Claims, checkpoint_id: str) -> Claim | None:
-    try:
-        return claims.claim(checkpoint_id)
-    except AlreadyOwned:
-        return None
 
 
 def test_a_run_that_is_owned_is_refused_until_its_lease_has_ended(store: CheckpointStore) -> None:
@@ -199,18 +193,6 @@ def test_waiting_gives_the_claim_back_and_waking_offers_the_run_again(tenant_sto
     with pytest.raises(NotWaiting):
         send_signal(store, flow.checkpoint_id, "ok", 2)
     assert some(claims.next_claimable()).token == 2
-
-
-def once(take: Callable[[], Claim | None]) -> Claim:
-    """A claim, as soon as the lease of a millisecond has ended."""
-    taken: list[Claim] = []
-
-    def tried() -> bool:
-        taken.extend(each for each in [take()] if each is not None)
-        return bool(taken)
-
-    eventually(tried)
-    return taken[0]
 
 
 def some(claim: Claim | None) -> Claim:

@@ -11,6 +11,7 @@ import pytest
 
 from eventlog import CheckpointId, CheckpointStore, NotFound
 from eventlog.recovery import AmbiguousResume, Claims, EffectStore, NotOwner, RetryInFlight, WorkflowRun
+from tests.recovery.order_runs import claimed, once
 from tests.recovery.order_workflow import IDENTITY, OUTPUTS, OVER, RESPONSE, UNDISTURBED, VALUE, OrderWorkflow, approve, resumed
 from tests.recovery.samples import Outside
 from tests.recovery.victims import Job, Victims, victims
@@ -51,7 +52,7 @@ def aftermath(store: CheckpointStore, killed: Killed) -> dict[str, Any]:
     claims = Claims(store, owner="next", lease=OVER)
     before = killed.outside.calls()
     while not ended:
-        claim = claims.claim(killed.id)
+        claim = once(lambda: claimed(claims, killed.id))
         if killed.outside.calls() == before:
             try:
                 with nothing_written(store):
