@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import json
-import os
 import threading
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import duckdb
 
+from projections.copying import copy_database, draft_of
 from projections.database import Database, Parameters, Rows, Table, ThreadCursor, translated
-from projections.durable import fsync_directory, put_in_place
+from projections.durable import put_in_place
 from projections.errors import InvalidBatch, InvalidQuery, ProjectionDamaged, ProjectionError
+from projections.forms import opened
 from projections.identity import Identity, require_identity
 from projections.ownership import Ownership
 from projections.rows import Batch
@@ -78,6 +79,7 @@ class Projection:
         self._write_lock = threading.Lock()
         self._steps: dict[str, duckdb.Statement] = {}  # of staging.sql, parsed
         self._quarantined: frozenset[str] = frozenset()
+        self._unsettled = 0
 
     def open(self) -> Self:
         """Take ownership, open or create the file, and check whose it is.
@@ -139,6 +141,7 @@ class Projection:
             self._database.writer.execute(_APPLY["create"])
             self._steps = {name: self._database.writer.extract_statements(sql)[0] for name, sql in _APPLY.items()}
             self._load_quarantined()
+            self.count_unsettled()
         except duckdb.Error as error:
             failure = translated(error, self.path)
             # The statements are fixed ones: if they make no sense to this file, it is the file that is wrong.
@@ -146,6 +149,15 @@ class Projection:
 
     def _load_quarantined(self) -> None:
         self._quarantined = frozenset(row[0] for row in self._database.writer.execute(self._steps["quarantined"]).fetchall())
+
+    def count_unsettled(self) -> None:
+        """Make `unsettled_bytes` exact again."""
+        self._unsettled = self._database.writer.execute(self._steps["unsettled"]).fetchall()[0][0]
+
+    @property
+    def unsettled_bytes(self) -> int:
+        """About how many bytes of superseded events `settling` has not yet kept against their successors."""
+        return self._unsettled
 
     def apply(self, batch: Batch) -> None:
         """Apply a batch and the positions behind it, all or nothing. The same batch again changes nothing.
@@ -161,7 +173,8 @@ class Projection:
         4. Append to `revisions`, in the order of the log: zone maps prune by offset only as long as rows lie in that order.
         5. Replace heads, older ones only: DELETE, then INSERT whatever has no head left. Not an upsert, which rewrites the payload
            of every vector it touches (80 to 110 times slower at a million heads, measured); and the DELETE comes first, because
-           the primary key is checked at the INSERT. The newest row of a key was chosen in step 3, so a key occurs once.
+           the primary key is checked at the INSERT. The newest row of a key was chosen in step 3, so a key occurs once. A head
+           holds the only copy of its event, so the events of those that go are put aside before, of those that were passed over after.
         6. Add gaps and quarantined records, then release. Release comes after them because a repair may follow, in the same
            batch, the very record that it answers; a record behind the repair stays quarantined.
         7. Move the positions last but in this transaction: were they committed before the rows, a crash between the two would skip
@@ -180,11 +193,20 @@ class Projection:
             ProjectionError: it could not be written. Nothing was applied.
         """
         require_consistent(batch, self.identity.partitions)
+        with self.writing() as writer:
+            passed = self._apply(writer, batch)
+        self._unsettled += passed
+        if batch.quarantined or batch.released:
+            self._load_quarantined()
+
+    @contextmanager
+    def writing(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """Lend the writing connection for one transaction, which ends with the block: see `apply` for what an error does."""
         with self._write_lock:
             writer = self._database.writer
             try:
                 writer.begin()
-                self._apply(writer, batch)
+                yield writer
                 writer.commit()
             except BaseException as error:
                 _roll_back(writer)
@@ -193,18 +215,27 @@ class Projection:
                 failure = translated(error, self.path)
                 unfit = isinstance(failure, InvalidQuery) or isinstance(error, duckdb.ConstraintException)
                 raise (InvalidBatch(str(error)) if unfit else failure) from error
-            if batch.quarantined or batch.released:
-                self._load_quarantined()
 
-    def _apply(self, writer: duckdb.DuckDBPyConnection, batch: Batch) -> None:
+    def _apply(self, writer: duckdb.DuckDBPyConnection, batch: Batch) -> int:
+        """Runs the statements; how many bytes of events are superseded by them, about."""
+        passed = 0
         stored = dict(writer.execute(self._steps["positions"]).fetchall())
         moved = {partition: offset for partition, offset in batch.next_offsets.items() if offset > stored[partition]}
         rows = [row for row in batch.rows if row.offset >= stored[row.partition]]
         if rows:
+            staging = staged(rows, keep_events=self.identity.keep_events)
             with writer.appender("staging") as appender:
-                appender.append_rows(staged(rows, keep_events=self.identity.keep_events))
-            for step in ("insert_revisions", "delete_heads", "insert_heads"):
-                writer.execute(self._steps[step])
+                appender.append_rows(staging)
+            heads = sum(row[-1] for row in staging)
+            self._run(writer, "insert_revisions")
+            passed = self._run(writer, "keep_replaced") if self.identity.keep_events else 0
+            self._run(writer, "delete_heads")
+            late = heads - self._run(writer, "insert_heads")
+            if self.identity.keep_events and heads < len(rows):
+                passed += self._run(writer, "keep_passed")
+            if self.identity.keep_events and late:
+                passed += self._run(writer, "keep_late")
+            passed = passed * sum(row.stored_size for row in rows) // len(rows)
         for table, records in (
             ("gaps", [tuple(gap) for gap in batch.gaps if gap.offset >= stored[gap.partition]]),
             ("quarantine", [(*record, False) for record in batch.quarantined if record.offset >= stored[record.partition]]),
@@ -221,6 +252,11 @@ class Projection:
         if moved:
             writer.execute(self._steps["set_positions"], {"partitions": list(moved), "offsets": list(moved.values())})
         writer.execute(self._steps["clear"])
+        return passed
+
+    def _run(self, writer: duckdb.DuckDBPyConnection, step: str) -> int:
+        """Runs a statement; how many rows it changed."""
+        return int(writer.execute(self._steps[step]).fetchall()[0][0])
 
     def positions(self) -> dict[int, int]:
         """Return the next offset to apply of every partition (0 for one of which nothing has been applied)."""
@@ -245,13 +281,17 @@ class Projection:
             if not events and len(wanted) > _LOOKUP_SIZES[-1]:
                 found = cursor.fetch(_HEADS["lookup_many_without_event"], {"ids": wanted})
                 wanted = []
-            for start in range(0, len(wanted), _LOOKUP_SIZES[-1]):
-                chunk = wanted[start : start + _LOOKUP_SIZES[-1]]
-                size = next(size for size in _LOOKUP_SIZES if size >= len(chunk))
-                sql = template.replace("/* ids */", ", ".join(["?::UUID"] * size))
-                found += cursor.fetch(sql, chunk + chunk[:1] * (size - len(chunk)))
+            for sql, some in lookups(template, wanted):
+                found += cursor.fetch(sql, some)
         quarantined = self._quarantined
-        return {row[0]: HeadRow._make((*row[:11], json.loads(row[11]), *row[12:], row[0] in quarantined)) for row in found}
+        return {row[0]: HeadRow._make((*row[:11], json.loads(row[11]), row[12], self._event(row), row[0] in quarantined)) for row in found}
+
+    def _event(self, row: tuple[Any, ...]) -> bytes | None:
+        event, form = row[13:]
+        try:
+            return None if event is None else opened(form, event)
+        except ValueError as error:
+            raise ProjectionDamaged(self.path, f"the head of checkpoint {row[0]}: {error}") from error
 
     def quarantined_ids(self) -> frozenset[str]:
         """Return the ids of the checkpoints that a quarantined record blocks, those without any accepted revision too."""
@@ -305,12 +345,40 @@ class Projection:
             raise ProjectionError(f"{new.path} still has a WAL after closing")
         self.checkpoint()  # readers would otherwise wait for the checkpoint that closing makes
         with self._write_lock:
-            with self._database.replaced():
-                for stale in _wal_files(self.path):
-                    stale.unlink()  # of the old file: replayed on the new one it would corrupt it
-                os.replace(new.path, self.path)
-                fsync_directory(self.path.parent)
-            self._prepare()
+            self._exchange(self.path, new.path)
+
+    def compact(self) -> None:
+        """Write the file anew without the space of what was deleted, which DuckDB would only use again. Batches wait, reads go on.
+
+        Takes about 20 s a gigabyte, and room for a second file. A crash at any point leaves the old file or the new one.
+        """
+        if self.path is None:
+            return
+        draft = draft_of(self.path)
+        with self.snapshot_lock, self._write_lock:
+            try:
+                self._database.writer.execute("CHECKPOINT")
+                with self.cursor() as cursor:
+                    copy_database(cursor.connection, draft)
+            except duckdb.Error as error:
+                raise translated(error, self.path) from error
+            self._exchange(self.path, draft)
+
+    def _exchange(self, path: Path, new: Path) -> None:
+        """Puts a closed file in the place of this one, for whoever holds the write lock."""
+        with self._database.replaced():
+            for stale in _wal_files(path):
+                stale.unlink()  # of the old file: replayed on the new one it would corrupt it
+            put_in_place(new, path)
+        self._prepare()
+
+
+def lookups(template: str, ids: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
+    """Return the statements, with their parameters, that look ids up by the index: `template` with placeholders for `/* ids */`."""
+    for start in range(0, len(ids), _LOOKUP_SIZES[-1]):
+        chunk = list(ids[start : start + _LOOKUP_SIZES[-1]])
+        size = next(size for size in _LOOKUP_SIZES if size >= len(chunk))
+        yield template.replace("/* ids */", ", ".join(["?::UUID"] * size)), chunk + chunk[:1] * (size - len(chunk))
 
 
 def _roll_back(writer: duckdb.DuckDBPyConnection) -> None:

@@ -1,21 +1,21 @@
 -- name: lookup
 SELECT
     checkpoint_id::VARCHAR, partition, "offset", recorded_at, revision, event_id::VARCHAR, run_id::VARCHAR, type, tenant, kind,
-    schema_version, usage, event_hash, event
+    schema_version, usage, event_hash, event, form
 FROM heads
 WHERE checkpoint_id IN (/* ids */);
 
 -- name: lookup_without_event
 SELECT
     checkpoint_id::VARCHAR, partition, "offset", recorded_at, revision, event_id::VARCHAR, run_id::VARCHAR, type, tenant, kind,
-    schema_version, usage, event_hash, NULL
+    schema_version, usage, event_hash, NULL, 0
 FROM heads
 WHERE checkpoint_id IN (/* ids */);
 
 -- name: lookup_many_without_event
 SELECT
     checkpoint_id::VARCHAR, partition, "offset", recorded_at, revision, event_id::VARCHAR, run_id::VARCHAR, type, tenant, kind,
-    schema_version, usage, event_hash, NULL
+    schema_version, usage, event_hash, NULL, 0
 FROM heads
 WHERE checkpoint_id IN (SELECT unnest($ids::VARCHAR[])::UUID);
 

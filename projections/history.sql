@@ -3,7 +3,7 @@
 SELECT
     partition, "offset", recorded_at, checkpoint_id::VARCHAR, revision, event_id::VARCHAR, run_id::VARCHAR, type, tenant, kind,
     schema_version, phase, updated_at, actor, labels::JSON::MAP(VARCHAR, VARCHAR), usage::JSON::MAP(VARCHAR, BIGINT), payload_size, stored_size, payload_digest, encoding, key_id, event_hash,
-    previous_hash, event
+    previous_hash
 FROM revisions
 WHERE checkpoint_id = $checkpoint_id::UUID
     AND revision > $after_revision
@@ -16,7 +16,7 @@ LIMIT $limit;
 SELECT
     partition, "offset", recorded_at, checkpoint_id::VARCHAR, revision, event_id::VARCHAR, run_id::VARCHAR, type, tenant, kind,
     schema_version, phase, updated_at, actor, labels::JSON::MAP(VARCHAR, VARCHAR), usage::JSON::MAP(VARCHAR, BIGINT), payload_size, stored_size, payload_digest, encoding, key_id, event_hash,
-    previous_hash, event
+    previous_hash
 FROM revisions
 WHERE checkpoint_id = $checkpoint_id::UUID AND partition = $partition AND "offset" < $offset
 ORDER BY revision DESC, "offset" DESC
@@ -26,7 +26,7 @@ LIMIT 1;
 SELECT
     partition, "offset", recorded_at, checkpoint_id::VARCHAR, revision, event_id::VARCHAR, run_id::VARCHAR, type, tenant, kind,
     schema_version, phase, updated_at, actor, labels::JSON::MAP(VARCHAR, VARCHAR), usage::JSON::MAP(VARCHAR, BIGINT), payload_size, stored_size, payload_digest, encoding, key_id, event_hash,
-    previous_hash, event
+    previous_hash
 FROM revisions
 WHERE event_id = $event_id::UUID
 ORDER BY "offset"
@@ -36,7 +36,7 @@ LIMIT 1;
 SELECT
     partition, "offset", recorded_at, checkpoint_id::VARCHAR, revision, event_id::VARCHAR, run_id::VARCHAR, type, tenant, kind,
     schema_version, phase, updated_at, actor, labels::JSON::MAP(VARCHAR, VARCHAR), usage::JSON::MAP(VARCHAR, BIGINT), payload_size, stored_size, payload_digest, encoding, key_id, event_hash,
-    previous_hash, event
+    previous_hash
 FROM revisions
 WHERE partition = $partition AND "offset" = $offset;
 

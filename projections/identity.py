@@ -10,7 +10,9 @@ import duckdb
 from projections.errors import ProjectionForeign
 from projections.statements import script
 
-FORMAT_VERSION = 1  # of tables.sql and views.sql; a file of another version is rebuilt from the log, not migrated
+FORMAT_VERSION = 2  # of tables.sql and views.sql
+# A file of an earlier version is brought up to date where it is: on Kafka it may hold history that the topic no longer has.
+_UPGRADES = {1: "upgrade_from_1.sql"}
 
 
 class Identity(NamedTuple):
@@ -29,6 +31,7 @@ def require_identity(writer: duckdb.DuckDBPyConnection, identity: Identity, path
     elif "meta" not in tables:
         raise ProjectionForeign(path, "a projection", "tables of another kind")
     else:
+        _upgrade(writer, path)
         _check(writer, identity, path)
 
 
@@ -47,10 +50,29 @@ def _create(writer: duckdb.DuckDBPyConnection, identity: Identity) -> None:
     writer.commit()
 
 
+def _upgrade(writer: duckdb.DuckDBPyConnection, path: Path | None) -> None:
+    """Bring a file of an earlier format up to this one, version by version, each in one transaction. Others are left to `_check`."""
+    while upgrade := _UPGRADES.get(_format_version(writer, path)):
+        writer.begin()
+        try:
+            writer.execute(script(upgrade))
+        except BaseException:
+            writer.rollback()
+            raise
+        writer.commit()
+
+
+def _format_version(writer: duckdb.DuckDBPyConnection, path: Path | None) -> int:
+    versions = writer.execute("SELECT format_version FROM meta").fetchall()
+    if len(versions) != 1:
+        raise ProjectionForeign(path, f"format version {FORMAT_VERSION}", "format version unknown")
+    return int(versions[0][0])
+
+
 def _check(writer: duckdb.DuckDBPyConnection, identity: Identity, path: Path | None) -> None:
-    version = writer.execute("SELECT format_version FROM meta").fetchall()
-    if version != [(FORMAT_VERSION,)]:
-        raise ProjectionForeign(path, f"format version {FORMAT_VERSION}", f"format version {version[0][0] if version else 'unknown'}")
+    version = _format_version(writer, path)
+    if version != FORMAT_VERSION:
+        raise ProjectionForeign(path, f"format version {FORMAT_VERSION}", f"format version {version}")
     found = Identity(*writer.execute("SELECT store_id, partitions, keep_events FROM meta").fetchall()[0])
     for name, expected_value, found_value in zip(Identity._fields, identity, found, strict=True):
         if expected_value != found_value:

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import duckdb
 
+from projections.copying import copy_database, draft_of
 from projections.database import translated
 from projections.durable import put_in_place
 from projections.engine import Projection
 from projections.errors import ProjectionError
-from projections.statements import identifier, literal
 
 
 def snapshot(projection: Projection, target: Path) -> None:
@@ -29,19 +29,10 @@ def snapshot(projection: Projection, target: Path) -> None:
     """
     if projection.path is None:
         raise ProjectionError("a projection in memory cannot be snapshotted")
-    # The only file besides its own that DuckDB is allowed to open: external access is off for everything else.
-    draft = Path(f"{projection.path}.snapshot")
+    draft = draft_of(projection.path)
     with projection.snapshot_lock, projection.cursor() as cursor:
-        for left in (draft, Path(f"{draft}.wal")):
-            left.unlink(missing_ok=True)  # of a process that was killed in here
-        connection = cursor.connection
         try:
-            name = identifier(connection.execute("SELECT current_database()").fetchall()[0][0])
-            connection.execute(f"ATTACH {literal(str(draft))} AS snapshot_draft")
-            try:
-                connection.execute(f"COPY FROM DATABASE {name} TO snapshot_draft")
-            finally:
-                connection.execute("DETACH snapshot_draft")
+            copy_database(cursor.connection, draft)
         except duckdb.Error as error:
             raise translated(error, projection.path) from error
         put_in_place(draft, target)

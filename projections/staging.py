@@ -7,6 +7,7 @@ from json.encoder import encode_basestring_ascii as quoted
 from typing import Any
 
 from projections.errors import InvalidBatch
+from projections.forms import PLAIN, alone
 from projections.rows import Batch, RevisionRow
 
 
@@ -24,9 +25,16 @@ def staged(rows: Iterable[RevisionRow], *, keep_events: bool) -> list[tuple[Any,
             newest[row.checkpoint_id] = rank
     heads = {index for _, _, index in newest.values()}
     return [
-        (*row[:14], _labels(row[14]), _usage(row[15]), *row[16:23], row[23] if keep_events else None, index in heads)
+        (*row[:14], _labels(row[14]), _usage(row[15]), *row[16:23], *_event(row.event if keep_events else None), index in heads)
         for index, row in enumerate(rows)
     ]
+
+
+def _event(event: bytes | None) -> tuple[bytes | None, int]:
+    if event is None:
+        return None, PLAIN
+    form, stored = alone(event)
+    return stored, form
 
 
 def _labels(labels: Mapping[str, str]) -> str:

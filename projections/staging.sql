@@ -28,6 +28,7 @@ CREATE TEMP TABLE staging (
     event_hash BLOB,
     previous_hash BLOB,
     event BLOB,
+    form TINYINT,
     is_head BOOLEAN
 );
 
@@ -40,8 +41,18 @@ INSERT INTO revisions
 SELECT
     partition, "offset", recorded_at, checkpoint_id::UUID, revision, event_id::UUID, run_id::UUID, type, tenant, kind, schema_version,
     phase, updated_at, actor, labels, usage, payload_size, stored_size,
-    payload_digest, encoding, key_id, event_hash, previous_hash, event
+    payload_digest, encoding, key_id, event_hash, previous_hash
 FROM staging;
+
+-- name: keep_replaced
+-- The events of the heads that the next statement deletes.
+INSERT INTO unsettled
+SELECT heads.checkpoint_id, heads.revision, heads.partition, heads."offset", heads.stored_size, heads.event, heads.form
+FROM heads
+JOIN staging AS s ON heads.checkpoint_id = s.checkpoint_id::UUID
+WHERE s.is_head
+    AND heads.event IS NOT NULL
+    AND (heads.revision < s.revision OR (heads.revision = s.revision AND heads."offset" < s."offset"));
 
 -- name: delete_heads
 -- Only what is older: a head never goes back.
@@ -56,10 +67,30 @@ WHERE s.is_head
 INSERT INTO heads
 SELECT
     s.checkpoint_id::UUID, s.partition, s."offset", s.recorded_at, s.revision, s.event_id::UUID, s.run_id::UUID, s.type, s.tenant, s.kind,
-    s.schema_version, s.phase, s.updated_at, s.actor, s.labels, s.usage, s.payload_size, s.stored_size, s.event_hash, s.event
+    s.schema_version, s.phase, s.updated_at, s.actor, s.labels, s.usage, s.payload_size, s.stored_size, s.event_hash, s.event,
+    s.form
 FROM staging AS s
 WHERE s.is_head
     AND NOT EXISTS (SELECT 1 FROM heads WHERE heads.checkpoint_id = s.checkpoint_id::UUID);
+
+-- name: keep_passed
+-- The events of this batch that another one of it is behind.
+INSERT INTO unsettled
+SELECT checkpoint_id::UUID, revision, partition, "offset", stored_size, event, form
+FROM staging
+WHERE NOT is_head;
+
+-- name: keep_late
+-- Those that would have become a head, had there not been a newer one.
+INSERT INTO unsettled
+SELECT s.checkpoint_id::UUID, s.revision, s.partition, s."offset", s.stored_size, s.event, s.form
+FROM staging AS s
+WHERE s.is_head
+    AND NOT EXISTS (
+        SELECT 1
+        FROM heads
+        WHERE heads.checkpoint_id = s.checkpoint_id::UUID AND heads.partition = s.partition AND heads."offset" = s."offset"
+    );
 
 -- name: release
 UPDATE quarantine
@@ -79,3 +110,7 @@ DELETE FROM staging;
 SELECT DISTINCT checkpoint_id::VARCHAR
 FROM quarantine
 WHERE NOT released AND checkpoint_id IS NOT NULL;
+
+-- name: unsettled
+SELECT coalesce(sum(stored_size), 0)::BIGINT
+FROM unsettled;

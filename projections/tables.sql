@@ -40,12 +40,11 @@ CREATE TABLE revisions (
     encoding VARCHAR NOT NULL,
     key_id VARCHAR,
     event_hash BLOB NOT NULL,
-    previous_hash BLOB NOT NULL,
-    -- Compressed by the application already. DuckDB's own choice from 20 KB on, ZSTD, costs 20 ms a lookup (measured).
-    event BLOB USING COMPRESSION 'uncompressed'
+    previous_hash BLOB NOT NULL
 );
 
--- The latest revision of each checkpoint. labels and usage are JSON text here: as MAP, a head cost twice as much to
+-- The latest revision of each checkpoint, with its event, in one of the forms of forms.py (null where the log keeps the events).
+-- Compressed by us: DuckDB's own choice from 20 KB on, ZSTD, costs 20 ms a lookup (measured). labels and usage are JSON text here: as MAP, a head cost twice as much to
 -- write (7.1 against 3.0 microseconds a row, measured), and heads are rewritten with every batch.
 CREATE TABLE heads (
     checkpoint_id UUID PRIMARY KEY,
@@ -67,7 +66,30 @@ CREATE TABLE heads (
     payload_size BIGINT NOT NULL,
     stored_size BIGINT NOT NULL,
     event_hash BLOB NOT NULL,
-    event BLOB USING COMPRESSION 'uncompressed'
+    event BLOB USING COMPRESSION 'uncompressed',
+    form TINYINT NOT NULL
+);
+
+-- The events of revisions that are no head any more, standing for themselves, until `settling` moves them on. In the order of the log.
+CREATE TABLE unsettled (
+    checkpoint_id UUID NOT NULL,
+    revision BIGINT NOT NULL,
+    partition INTEGER NOT NULL,
+    "offset" BIGINT NOT NULL,
+    stored_size BIGINT NOT NULL,
+    event BLOB USING COMPRESSION 'uncompressed',
+    form TINYINT NOT NULL
+);
+
+-- The others of them, for good. `base` is the offset of the event that one is kept against, where it is.
+CREATE TABLE superseded (
+    checkpoint_id UUID NOT NULL,
+    revision BIGINT NOT NULL,
+    partition INTEGER NOT NULL,
+    "offset" BIGINT NOT NULL,
+    base BIGINT,
+    event BLOB USING COMPRESSION 'uncompressed',
+    form TINYINT NOT NULL
 );
 
 CREATE TABLE gaps (

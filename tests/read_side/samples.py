@@ -10,6 +10,8 @@ from pathlib import Path
 
 from projections.engine import Projection
 from projections.rows import Batch, RevisionRow
+from projections.settling import settle
+from projections.stream import StreamRow, since
 
 PARTITIONS = 4
 START = 1_700_000_000_000  # milliseconds since 1970 UTC
@@ -115,11 +117,37 @@ EVERYTHING = (
     "SELECT * FROM checkpoint_gaps ORDER BY ALL",
     "SELECT * FROM quarantined_records ORDER BY ALL",
     "SELECT * FROM log_positions ORDER BY partition",
-    "SELECT checkpoint_id, event FROM heads ORDER BY checkpoint_id",
-    'SELECT partition, "offset", event FROM revisions ORDER BY partition, "offset"',
 )
 
 
 def everything(projection: Projection) -> list[object]:
     """Every answer that the projection can give, for comparing two of them."""
-    return [projection.query(sql) for sql in EVERYTHING]
+    heads = projection.heads([row[0] for row in projection.query("SELECT checkpoint_id::VARCHAR FROM heads")])
+    return [*(projection.query(sql) for sql in EVERYTHING), dict(sorted(heads.items())), all_events(projection)]
+
+
+def all_events(projection: Projection) -> list[StreamRow]:
+    """Every event, in the order of the log."""
+    found: list[StreamRow] = []
+    for partition, end in sorted(projection.positions().items()):
+        start = 0
+        while page := since(projection, partition, start, end, 1000):
+            found += page
+            start = page[-1].offset + 1
+    return found
+
+
+def settle_all(projection: Projection) -> None:
+    while settle(projection):
+        pass
+
+
+def growing(revisions: int, *, checkpoint: int = 1, turn: int = 1000, start: int = 0) -> list[RevisionRow]:
+    """Revisions of a state that grows by `turn` bytes each and is written whole with every one, behind a header that is always new."""
+    source = random.Random(checkpoint)
+    said = source.randbytes(turn * revisions // 2).hex().encode()
+    return [
+        row(checkpoint, number, offset=start + number)._replace(event=event, stored_size=len(event))
+        for number in range(revisions)
+        if (event := source.randbytes(200) + b"[" + said[: turn * (number + 1)] + b"]")
+    ]

@@ -90,7 +90,9 @@ def test_embedded_no_event_bytes_are_kept() -> None:
         head = projection.head(row(1).checkpoint_id)
         assert head is not None
         assert head.event is None
-        assert projection.query("SELECT count(event) FROM revisions") == [(0,)]
+        projection.apply(batch_of([row(1, 1, offset=1)]))
+        assert [item.event for item in history(projection, row(1).checkpoint_id)] == [None, None]
+        assert projection.query("SELECT (SELECT count(event) FROM heads), (SELECT count(*) FROM unsettled)") == [(0, 0)]
 
 
 @pytest.mark.parametrize(

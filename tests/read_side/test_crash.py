@@ -10,7 +10,7 @@ import sys
 import time
 from pathlib import Path
 
-from tests.read_side.samples import batches, everything, log, opened
+from tests.read_side.samples import all_events, batches, everything, log, opened
 
 SIZE = 37
 CHECKPOINTS, REVISIONS = 600, 5
@@ -18,11 +18,13 @@ CHECKPOINTS, REVISIONS = 600, 5
 APPLY_WHAT_IS_MISSING = f"""
 import sys
 from pathlib import Path
+from projections.settling import settle
 from tests.read_side.samples import batches, log, opened
 with opened(Path(sys.argv[1])) as projection:
     print("open", flush=True)
     for batch in batches(log({CHECKPOINTS}, {REVISIONS}, event_size=1000), {SIZE}):
         projection.apply(batch)
+        settle(projection)
         print(sum(projection.positions().values()), flush=True)
 """
 
@@ -45,8 +47,11 @@ def test_a_kill_at_any_moment_loses_and_duplicates_nothing(tmp_path: Path) -> No
             positions = projection.positions()
             assert sum(positions.values()) >= max(acknowledged, default=0)
             expected = [item for item in rows if item.offset < positions[item.partition]]
-            found = projection.query('SELECT partition, "offset", event_id::VARCHAR, event FROM revisions')
-            assert sorted(found) == sorted((item.partition, item.offset, item.event_id, item.event) for item in expected)
+            found = [(each.partition, each.offset, each.event) for each in all_events(projection)]
+            assert found == sorted((item.partition, item.offset, item.event) for item in expected)
+            kept = 'SELECT partition, "offset" FROM {} ORDER BY ALL'
+            events = [place for table in ("superseded", "unsettled", "heads") for place in projection.query(kept.format(table))]
+            assert sorted(events) == projection.query(kept.format("revisions"))  # each once
             latest = {item.checkpoint_id: item for item in expected}
             heads = projection.heads(list(latest))
             assert {key: (head.revision, head.event) for key, head in heads.items()} == {
