@@ -35,6 +35,7 @@ from eventlog.group_commit import GroupCommit, LeaderInterrupted
 from eventlog.head_cache import RecentEvents, RecentHeads
 from eventlog.ids import EventId
 from eventlog.log import LogIdentity, Outcome, Record
+from eventlog.payload import COMPRESS_FROM
 from eventlog.position import Position
 from eventlog.rules import Head, Proposal, Verdict, decide
 from eventlog.statements import named
@@ -60,6 +61,7 @@ class EmbeddedLog:
     """The log in a directory. `open()` before use; any number of threads may share it, a forked child may not."""
 
     reads_wait = False
+    compress_from = COMPRESS_FROM
 
     def __init__(self, *, directory: Path, max_event_bytes: int = DEFAULT_MAX_EVENT_BYTES) -> None:
         self.directory = directory

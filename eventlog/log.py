@@ -46,6 +46,11 @@ class Log(Protocol):
     def max_event_bytes(self) -> int: ...
 
     @property
+    def compress_from(self) -> int:
+        """Bytes of JSON text from which a payload is compressed before the log gets it."""
+        ...
+
+    @property
     def reads_wait(self) -> bool:
         """Whether a read may wait for somebody else (an event loop then uses a thread)."""
         ...

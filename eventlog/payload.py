@@ -60,9 +60,9 @@ def load_json(text: bytes) -> Any:
         raise Corrupted("payload", f"is not the JSON that was written: {error}") from error
 
 
-def store_form(text: bytes) -> tuple[str, bytes]:
-    """The encoding and the bytes to store for a JSON text."""
-    if len(text) < COMPRESS_FROM:
+def store_form(text: bytes, compress_from: int = COMPRESS_FROM) -> tuple[str, bytes]:
+    """The encoding and the bytes to store for a JSON text, which is compressed if it has `compress_from` bytes or more."""
+    if len(text) < compress_from:
         return JSON, text
     try:
         compressor = _zstd.compressor

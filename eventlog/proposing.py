@@ -10,20 +10,29 @@ from eventlog.rules import Proposal
 
 
 def propose(
-    checkpoint: Checkpoint, expected: int | None, *, actor: str | None, max_event_bytes: int, event_type: EventType = EventType.REVISION
+    checkpoint: Checkpoint,
+    expected: int | None,
+    *,
+    actor: str | None,
+    max_event_bytes: int,
+    compress_from: int = payload.COMPRESS_FROM,
+    event_type: EventType = EventType.REVISION,
 ) -> Proposal:
-    """A proposal for a revision. Raises `InvalidRequest`, `InvalidPayload` or `TooLarge`; nothing is written."""
+    """A proposal for a revision. Raises `InvalidRequest`, `InvalidPayload` or `TooLarge`; nothing is written.
+
+    A payload of `compress_from` bytes or more is compressed; a smaller one too if it would not fit otherwise.
+    """
     if not isinstance(checkpoint, Checkpoint):
         raise InvalidRequest("checkpoint", f"must be a Checkpoint, not {type(checkpoint).__name__}")
     if expected is not None and (type(expected) is not int or not 0 <= expected <= LAST_REVISION):
         raise InvalidRequest("expected", f"{expected!r} is neither None nor a revision (0 to 2^63-1)")
     check_fields(checkpoint)
     if event_type is EventType.DELETED:
-        size, encoding, stored = 0, payload.JSON, b""
+        text, size, encoding, stored = b"", 0, payload.JSON, b""
     else:
         text = payload.dump_json(checkpoint.payload)
         size = len(text)
-        encoding, stored = payload.store_form(text)
+        encoding, stored = payload.store_form(text, compress_from)
     usage = dict(checkpoint.usage)  # the head keeps it: what the caller does to its own afterwards must not reach it
     fields = {
         "event_id": checkpoint.event_id,
@@ -44,6 +53,9 @@ def propose(
         "encryption": None,
     }
     draft = codec.draft(fields, stored)
+    if draft.size > max_event_bytes and encoding == payload.JSON:
+        fields["encoding"], stored = payload.store_form(text)
+        draft = codec.draft(fields, stored)
     if draft.size > max_event_bytes:
         raise TooLarge(checkpoint.id, size=draft.size, limit=max_event_bytes)
     return Proposal(

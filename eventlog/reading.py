@@ -23,7 +23,7 @@ from eventlog.revision import Gap, Revision, read_revision
 
 _HOT_BYTES = 64 << 20
 _HOT_ENTRIES = 10_000
-_HISTORY_ROWS = 200  # revisions of one query; 200 of 200 KB are about 6 MB as stored
+_HISTORY_ROWS, _HISTORY_BYTES = 200, 32 << 20  # of one query
 _SUBSCRIBE_SECONDS = 1.0  # how long one wait for news lasts before it is asked again whether the store is still open
 
 
@@ -107,9 +107,11 @@ class RevisionReader:
             raise InvalidRequest("after", f"{after!r} is not a revision, nor -1 for the beginning")
         if limit is not None and (type(limit) is not int or limit < 0):
             raise InvalidRequest("limit", f"{limit!r} is not a number of revisions")
-        if self.latest(identity) is None:
+        latest = self.latest(identity)
+        if latest is None:
             raise NotFound(identity)
-        return self._history(identity, after, None if at is None else self.position(at), limit)
+        page = max(1, min(_HISTORY_ROWS, _HISTORY_BYTES // len(_event(latest))))  # as if all were of the size of the latest
+        return self._history(identity, after, None if at is None else self.position(at), limit, page)
 
     def subscribe(self, after: Position, idle_timeout: float | None, stop: threading.Event) -> Iterator[Revision]:
         """See `CheckpointStore.subscribe`; `stop` ends it from outside."""
@@ -154,12 +156,14 @@ class RevisionReader:
             return None
         return Gap(identity, 0, header.revision - 1, "import")
 
-    def _history(self, identity: CheckpointId, after: int, position: Position | None, limit: int | None) -> Iterator[Revision | Gap]:
+    def _history(
+        self, identity: CheckpointId, after: int, position: Position | None, limit: int | None, page: int
+    ) -> Iterator[Revision | Gap]:
         left = limit
         gaps = sorted(self._catalog.gaps(identity), key=lambda gap: gap.first_revision) if self._catalog.keeps_gaps else []
         gaps = [gap for gap in gaps if gap.last_revision > after]
         while left is None or left > 0:
-            wanted = _HISTORY_ROWS if left is None else min(left, _HISTORY_ROWS)
+            wanted = page if left is None else min(left, page)
             records = self._log.history(identity, after=after, position=position, limit=wanted)
             for record in records:
                 revision = read_revision(record, position)
@@ -170,7 +174,7 @@ class RevisionReader:
                 yield revision
             if len(records) < wanted:
                 return
-            after = decode_header(_event(records[-1]))[0].revision
+            after = revision.checkpoint.revision
             left = None if left is None else left - len(records)
 
     def _await_news(self, position: Position, idle_timeout: float | None, stop: threading.Event) -> bool:

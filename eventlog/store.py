@@ -264,7 +264,15 @@ class CheckpointStore:
     # -- inside ---------------------------------------------------------------------------------------------------
 
     def _propose(self, checkpoint: Checkpoint, expected: int | None, event_type: EventType = EventType.REVISION) -> Proposal:
-        proposal = propose(checkpoint, expected, actor=self.actor, max_event_bytes=self._log.max_event_bytes, event_type=event_type)
+        log = self._log
+        proposal = propose(
+            checkpoint,
+            expected,
+            actor=self.actor,
+            max_event_bytes=log.max_event_bytes,
+            compress_from=log.compress_from,
+            event_type=event_type,
+        )
         if self.tenant is not None and proposal.tenant != self.tenant:
             raise InvalidRequest("tenant", f"is {proposal.tenant} where this store is opened for {self.tenant}")
         return proposal

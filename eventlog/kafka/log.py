@@ -45,6 +45,9 @@ class KafkaLog:
         self.topic_id = topic_id
         self.identity = identity
         self.max_event_bytes = max_event_bytes
+        # The client compresses whole batches, and the projection each event against its successor, with which a compressed one shares
+        # nothing: a payload stays as it is if it fits.
+        self.compress_from = max_event_bytes
         self.view = View(identity=identity, directory=directory, hold_ms=spec.hold_ms)
         self._pid = os.getpid()
         self._offsets = Offsets(address=address, partitions=identity.partitions)

@@ -11,11 +11,12 @@ from kafka.errors import KafkaError
 from eventlog.address import KafkaAddress
 from eventlog.errors import CheckpointError, ConfigurationError
 from eventlog.kafka.boundaries import Boundary, passed
-from eventlog.kafka.client import consumer, require_topic, translated
+from eventlog.kafka.client import MOST_POLLED, consumer, require_topic, translated
 from eventlog.log import Record
 from eventlog.position import Position
 
 _POLL_MS = 100  # how soon the thread notices that it should end
+_POLLED_BYTES = 16 << 20  # of one poll, about: in a fetch the events are compressed, in memory they are not
 _RETRY_SECONDS = 0.1  # between attempts to reach a broker that does not answer
 
 Sink = Callable[[Sequence[Record], Mapping[int, int]], None]
@@ -57,18 +58,24 @@ def read_partitions(address: KafkaAddress, topic_id: str, starts: Mapping[int, i
     return client
 
 
-def poll(client: KafkaConsumer, timeout_ms: int) -> tuple[list[Record], dict[int, int]]:
-    """The next records, and the first offset of each partition that is not read yet.
+def poll(client: KafkaConsumer, timeout_ms: int, most: int = MOST_POLLED) -> tuple[list[Record], dict[int, int]]:
+    """The next records, up to `most`, and the first offset of each partition that is not read yet.
 
     Positions, not records, say how far reading got: markers and removed records take offsets too.
     """
-    polled = client.poll(timeout_ms=timeout_ms)
+    polled = client.poll(timeout_ms=timeout_ms, max_records=most)
     records = [
         Record(partition.partition, each.offset, each.timestamp, each.key, each.value)
         for partition, batch in polled.items()
         for each in batch
     ]
     return records, {partition.partition: client.position(partition) for partition in client.assignment()}
+
+
+def following(records: Sequence[Record]) -> int:
+    """How many records to poll next, when they are as large as the last ones."""
+    size = sum(len(record.value or b"") for record in records)
+    return min(MOST_POLLED, 1 + _POLLED_BYTES * len(records) // size) if size else MOST_POLLED
 
 
 class Tail:
@@ -118,9 +125,11 @@ class Tail:
 
     def _follow(self) -> None:
         client, self._client = self._client or read_partitions(self._address, self._topic_id, self._positions), None
+        most = MOST_POLLED
         try:
             while not self._stop.is_set():
-                records, positions = poll(client, _POLL_MS)
+                records, positions = poll(client, _POLL_MS, most)
+                most = following(records)
                 require_topic(client._cluster, self._address, self._topic_id)
                 if records:
                     passed(Boundary.TAIL_READ)
@@ -137,10 +146,11 @@ def read_until(
     """Everything that is committed between two cuts, in batches, each with the position that it reaches."""
     client = read_partitions(address, topic_id, starts)
     try:
-        positions = dict(starts)
+        positions, most = dict(starts), MOST_POLLED
         while any(positions[number] < end for number, end in ends.items()):
             with translated(address):
-                records, positions = poll(client, _POLL_MS)
+                records, positions = poll(client, _POLL_MS, most)
+            most = following(records)
             yield (
                 [record for record in records if record.offset < ends[record.partition]],
                 Position.of({number: min(offset, ends[number]) for number, offset in positions.items()}),

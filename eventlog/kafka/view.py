@@ -24,8 +24,13 @@ from eventlog.projector import PROJECTION_FILE, QUARANTINED_BEFORE, discard_file
 from eventlog.rules import Head
 from projections import history
 from projections.engine import Projection
+from projections.settling import settle
+from projections.space import tidy
 
 _LINGER_SECONDS = 0.2  # how long a row waits for others before DuckDB is asked to take it
+_SETTLE_SECONDS = 1.0  # without news, after which superseded events are settled
+_MOST_UNSETTLED = 128 << 20  # bytes, beyond which it is done without waiting for quiet: reading a topic from its start comes first
+_CLOSING_SECONDS = 2.0  # how long closing goes on with it; the rest is done next time
 _RECENT_EVENTS = 20_000
 _HEADS = 50_000
 
@@ -76,7 +81,11 @@ class View:
             self._applier.join()
         projection, self._projection = self._projection, None
         if projection is not None:
-            projection.close()
+            try:
+                if self._failure is None:
+                    tidy(projection, seconds=_CLOSING_SECONDS)
+            finally:
+                projection.close()
 
     def fail(self, error: Exception) -> None:
         """A part that this view depends on has stopped: from now on every call says so."""
@@ -312,7 +321,13 @@ class View:
                     self._await_work()
                     if not self._pending and self._closed:
                         return
+                    quiet = not self._pending
+                if quiet:
+                    self._settle()
+                    continue
                 self._apply_next()
+                while self._reading().unsettled_bytes > _MOST_UNSETTLED:
+                    self._settle()
         except Exception as error:  # noqa: BLE001 - nobody else would see it
             self.fail(error if isinstance(error, CheckpointError) else StorageError("projection", repr(error)))
 
@@ -334,8 +349,12 @@ class View:
                     self._applied[number] = max(offset, self._applied.get(number, 0))
                 self._changed.notify_all()
 
+    def _settle(self) -> None:
+        with self._applying, translated(self._directory):
+            settle(self._reading())
+
     def _await_work(self) -> None:
-        """Until enough is pending, has waited long enough, is asked for, or the view is closing.
+        """Until enough is pending, has waited long enough, is asked for, there is something to settle, or the view is closing.
 
         Every ingest notifies, so the time is kept here: a batch for every commit or two cost each 3.5 ms of processor time (measured).
         """
@@ -343,7 +362,9 @@ class View:
         while not self._closed:
             if not self._pending:
                 due = None
-                self._changed.wait()
+                unsettled = self._reading().unsettled_bytes > 0
+                if not self._changed.wait(_SETTLE_SECONDS if unsettled else None) and unsettled and not self._closed:
+                    return
                 continue
             if self._flush_wanted or self._pending.fills_a_batch:
                 return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import subprocess
 import sys
 import threading
@@ -64,6 +65,30 @@ def test_a_rebuilt_projection_gives_the_same_answers_and_loads_go_on_meanwhile(o
     assert failures == []
     assert store.catalog.sql(EVERYTHING).rows == before
     store.compare_and_swap(store.load(checkpoints[0].id).next({}), 1)
+
+
+def test_a_growing_history_is_settled_while_nobody_writes_and_stays_exact(opening: OpenStore) -> None:
+    store = opening("grown")
+    said = random.Random(5).randbytes(60_000).hex()
+    checkpoint = initial({"said": said[:2_000]})
+    store.compare_and_swap(checkpoint, None)
+    for revision in range(1, 40):
+        checkpoint = checkpoint.next({"said": said[: 2_000 * (revision + 1)]})
+        store.compare_and_swap(checkpoint, revision - 1)
+    before = list(store.history(checkpoint.id))
+    projection = store.catalog.projection()
+    eventually(lambda: projection.unsettled_bytes == 0)
+    kept = "SELECT count(base), sum(octet_length(event)) FILTER (base IS NOT NULL) < 38 * 600 FROM superseded"
+    assert projection.query(kept) == [(38, True)]  # all but the last of a block, and the head
+    assert list(store.history(checkpoint.id)) == before
+    assert [each.checkpoint.payload["said"] for each in before if isinstance(each, Revision)][7] == said[:16_000]
+    assert [each.hash for each in store.subscribe(Position(), idle_timeout=0.0)] == [
+        each.hash for each in before if isinstance(each, Revision)
+    ]
+    store.close()
+    store = opening("grown")
+    assert list(store.history(checkpoint.id)) == before
+    assert store.load(checkpoint.id, revision=3).payload == {"said": said[:8_000]}
 
 
 def test_a_second_process_cannot_have_the_same_projection(opening: OpenStore, address: str, tmp_path: Path) -> None:
