@@ -17,6 +17,7 @@ from benchmarks import (
     kafka_commit,
     kafka_memory,
     kafka_trouble,
+    projection_disk,
     projection_load,
 )
 from benchmarks.bench import Bench
@@ -46,6 +47,7 @@ BENCHMARKS: tuple[Benchmark, ...] = cast(
         kafka_catch_up,
         kafka_trouble,
         projection_load,
+        projection_disk,
         kafka_memory,
     ),
 )

@@ -45,14 +45,15 @@ class Payloads:
         """A state of a size. Variants start at different conversations."""
         return self._grown(kilobytes * KILOBYTE, start=variant * 7 % len(self.messages))
 
-    def growing(self, steps: int) -> list[dict[str, Any]]:
-        """The states of a transcript that grows by a kilobyte a step, each with all before it."""
-        largest = self._grown(steps * KILOBYTE, start=0, step=KILOBYTE)["messages"]
+    def growing(self, steps: int, *, kilobytes: int = 1) -> list[dict[str, Any]]:
+        """The states of a transcript that grows by so many kilobytes a step, each with all before it."""
+        step = kilobytes * KILOBYTE
+        largest = self._grown(steps * step, start=0, step=step)["messages"]
         states: list[dict[str, Any]] = []
         taken: list[dict[str, Any]] = []
         for message in largest:
             taken.append(message)
-            if _size(taken) >= (len(states) + 1) * KILOBYTE - 1:
+            if _size(taken) >= (len(states) + 1) * step - 1:
                 states.append(_state(list(taken)))
         return states
 
