@@ -11,7 +11,7 @@ PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint const
 PINS := pyproject.toml constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test chaos bench check format broker-up broker-down constraints clean
+.PHONY: help demo test faults chaos bench check format broker-up broker-down constraints clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -21,6 +21,9 @@ demo: .venv/installed-runtime ## what the store does, in a minute; needs Python 
 
 test: .venv/installed-dev ## every test; those on Kafka need Java 17 and Maven and start a broker themselves
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(PYTEST_ARGS)
+
+faults: .venv/installed-dev ## kills, hangs and cuts at every boundary, on real parts; half an hour on two cores
+	@$(BIN)/python -m pytest -m faults -n 2 --dist loadgroup $(PYTEST_ARGS) tests/faults tests/chaos
 
 chaos: .venv/installed-dev ## disturb both logs at random for MINUTES=20, and hold every answer against them; SEED=s draws the same again
 	@$(BIN)/python -m tests.chaos --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))

@@ -303,8 +303,7 @@ class PartitionWriter:
         self._trouble = str(reason) or type(reason).__name__
         self._give_up()
         self._sends, self._commit = [], None
-        self._not_before = self._hold.after_loss(now)
-        self.lost = True
+        self.lost, self._not_before = True, self._hold.after_loss(now)
 
     # -- validation -----------------------------------------------------------------------------------------------
 
