@@ -127,7 +127,8 @@ class Stream:
         That is none that was told that it was a retry, and none that was over before somebody was told that it never will be.
         """
         refusal = self.refusals.get(revision)
-        proposals = [each for each in self.proposals.get(revision, ()) if not each.duplicate]
+        told = self.proposals.get(revision, ())
+        proposals = [each for each in told if not (each.duplicate and each.outcome is Outcome.COMMITTED)]
         if refusal is None:
             return proposals
         return [each for each in proposals if each.returned is None or each.returned >= refusal.invoked]

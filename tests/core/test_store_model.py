@@ -164,7 +164,8 @@ class StoreAndModel(RuleBasedStateMachine):
         if wanted is not None:
             assert repr(self.store.load(which, revision=revision)) == repr(wanted)
         else:
-            self.must_fail(NotFound, lambda: self.store.load(which, revision=revision))
+            ended = which in self.deleted and revision == len(stream)  # the revision that the deletion is
+            self.must_fail(Deleted if ended else NotFound, lambda: self.store.load(which, revision=revision))
 
     @invariant()
     def the_latest_is_what_it_must_be(self) -> None:
