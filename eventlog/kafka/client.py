@@ -1,7 +1,7 @@
 """Connections to Kafka, with the guards that kafka-python 3.0.12 needs.
 
 The version is exact because the guards reach into it. Each names the defect that it answers, and has a test that fails without it
-(tests/kafka/test_client_guards.py).
+(tests/kafka_log/test_client_guards.py).
 """
 
 from __future__ import annotations
