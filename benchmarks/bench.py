@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import shutil
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
@@ -136,6 +137,33 @@ class Stopwatch:
             append(now - before)
             before = now
         self._elapsed += time.perf_counter() - started
+
+    def at_once(self, calls: Sequence[Callable[[], object]], times: int) -> None:
+        """Makes each call again and again in a thread of its own, all together. Raises what the first of them to fail raised."""
+        ready = threading.Barrier(len(calls) + 1)
+        failures: list[BaseException] = []
+
+        def caller(call: Callable[[], object]) -> None:
+            ready.wait()
+            try:
+                now = time.perf_counter()
+                for _ in range(times):
+                    call()
+                    now = self.lap(now)
+            except BaseException as error:
+                failures.append(error)
+                raise
+
+        threads = [threading.Thread(target=caller, args=(call,)) for call in calls]
+        for thread in threads:
+            thread.start()
+        ready.wait()
+        started = time.perf_counter()
+        for thread in threads:
+            thread.join()
+        if failures:
+            raise failures[0]
+        self.ran(time.perf_counter() - started)
 
     def lap(self, since: float) -> float:
         """Ends a call that began at `since`, one of several at a time; returns now, which is when the caller's next one begins."""

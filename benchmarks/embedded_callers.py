@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import threading
-import time
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -74,23 +71,7 @@ def _threads(bench: Bench, state: dict[str, Any], callers: int, commits: int) ->
         if callers == 1:
             watch.repeat(commit[0], commits)
             return watch.per_second()
-        ready = threading.Barrier(callers + 1)
-
-        def caller(commit: Callable[[], None]) -> None:
-            ready.wait()
-            now = time.perf_counter()
-            for _ in range(commits // callers):
-                commit()
-                now = watch.lap(now)
-
-        threads = [threading.Thread(target=caller, args=(each,)) for each in commit]
-        for thread in threads:
-            thread.start()
-        ready.wait()
-        started = time.perf_counter()
-        for thread in threads:
-            thread.join()
-        watch.ran(time.perf_counter() - started)
+        watch.at_once(commit, commits // callers)
         return watch.per_second()
 
 

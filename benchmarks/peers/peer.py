@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import threading
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -67,31 +67,13 @@ class Peer(ABC):
             for session, stream in zip(sessions, streams, strict=True):
                 session.commit(stream, None, state)
             watch = Stopwatch()
-            ready = threading.Barrier(len(streams) + 1)
-            failures: list[BaseException] = []
-
-            def caller(session: Session, stream: str) -> None:
-                ready.wait()
-                try:
-                    now = time.perf_counter()
-                    for revision in range(max(1, commits // len(streams))):
-                        session.commit(stream, revision, state)
-                        now = watch.lap(now)
-                except BaseException as error:
-                    failures.append(error)
-                    raise
-
-            threads = [threading.Thread(target=caller, args=pair) for pair in zip(sessions, streams, strict=True)]
-            for thread in threads:
-                thread.start()
-            ready.wait()
-            started = time.perf_counter()
-            for thread in threads:
-                thread.join()
-            if failures:
-                raise failures[0]
-            watch.ran(time.perf_counter() - started)
+            commit = [partial(_next, session, stream, count(), state) for session, stream in zip(sessions, streams, strict=True)]
+            watch.at_once(commit, max(1, commits // len(streams)))
             return watch.per_second()
+
+
+def _next(session: Session, stream: str, revisions: Iterator[int], state: State) -> None:
+    session.commit(stream, next(revisions), state)
 
 
 class Lost(Exception):

@@ -13,6 +13,7 @@ from eventlog.recovery.agent_phases import AgentIdentity, Model
 from eventlog.recovery.agent_steps import AgentCore, resume_steps, start_steps
 from eventlog.recovery.effect_phases import EffectClass
 from eventlog.recovery.effects import AsyncEffectStore, Recall, Reconciler
+from eventlog.recovery.opening import Beginning
 from eventlog.recovery.policy import Policy, Reject
 from eventlog.recovery.steps import Handler, check_store, drive_async
 from eventlog.recovery.turn_steps import TurnCore, begun
@@ -49,11 +50,7 @@ class AsyncAgentRun(AgentCore):
                     AgentIdentity(agent, model, definition_version),
                     effects,
                     state,
-                    checkpoint_id=checkpoint_id,
-                    run_id=run_id,
-                    tenant=tenant,
-                    labels=labels,
-                    usage=usage,
+                    Beginning(checkpoint_id, run_id, tenant, labels, usage),
                 )
             )
         )

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from eventlog.checkpoint import Checkpoint, from_millis
 from eventlog.errors import InvalidRequest
-from eventlog.ids import CheckpointId, RunId
+from eventlog.ids import CheckpointId
 from eventlog.recovery.agent_phases import (
     AGENT_KIND,
     AGENT_VERSION,
@@ -24,7 +24,7 @@ from eventlog.recovery.boundaries import Boundary
 from eventlog.recovery.errors import AmbiguousResume, StillInFlight
 from eventlog.recovery.fields import json_copy, own_copy
 from eventlog.recovery.identity import check_identity
-from eventlog.recovery.opening import AnyEffectStore, Opened, create_steps, evidence_steps, given_ledger, ledger_steps
+from eventlog.recovery.opening import AnyEffectStore, Beginning, Opened, create_steps, evidence_steps, given_ledger, ledger_steps
 from eventlog.recovery.policy import Policy, admit
 from eventlog.recovery.steps import Advance, Load, Settle, Steps, Store
 from eventlog.recovery.stream import RunStream
@@ -37,12 +37,7 @@ def start_steps(
     identity: AgentIdentity,
     effects: AnyEffectStore | None,
     state: Any,
-    *,
-    checkpoint_id: CheckpointId | UUID | str | None,
-    run_id: RunId | UUID | str | None,
-    tenant: str | None,
-    labels: Mapping[str, str] | None,
-    usage: Mapping[str, int] | None,
+    beginning: Beginning,
 ) -> Steps[Opened[AgentRecord]]:
     """Commits revision 0, before any work."""
     return create_steps(
@@ -52,11 +47,7 @@ def start_steps(
         AgentRecord.first(identity, json_copy(state)),
         Boundary.AGENT_CREATED,
         effects,
-        checkpoint_id=checkpoint_id,
-        run_id=run_id,
-        tenant=tenant,
-        labels=labels,
-        usage=usage,
+        beginning,
     )
 
 

@@ -41,6 +41,16 @@ class Opened(NamedTuple, Generic[O]):
     found: AmbiguousResume | None = None  # what was in flight, where that may be repeated
 
 
+class Beginning(NamedTuple):
+    """What revision 0 of a run of any kind may be given; None: chosen here."""
+
+    checkpoint_id: CheckpointId | UUID | str | None
+    run_id: RunId | UUID | str | None
+    tenant: str | None
+    labels: Mapping[str, str] | None
+    usage: Mapping[str, int] | None
+
+
 def create_steps(
     store: Store,
     kind: str,
@@ -48,28 +58,24 @@ def create_steps(
     record: O,
     boundary: Boundary,
     effects: AnyEffectStore | None,
-    *,
-    checkpoint_id: CheckpointId | UUID | str | None,
-    run_id: RunId | UUID | str | None,
-    tenant: str | None,
-    labels: Mapping[str, str] | None,
-    usage: Mapping[str, int] | None,
+    beginning: Beginning,
 ) -> Steps[Opened[O]]:
     """Commits revision 0, before any work."""
+    tenant = beginning.tenant
     if tenant is None:
         tenant = store.tenant or DEFAULT_TENANT
     ledger = None if effects is None else ledger_of(effects, store)
     if ledger is not None and ledger.tenant != tenant:
         raise InvalidRequest("effects", f"is tenant {ledger.tenant}'s, where the run is tenant {tenant}'s")
     checkpoint = Checkpoint.initial(
-        CheckpointId.new() if checkpoint_id is None else checkpoint_id,
-        RunId.new() if run_id is None else run_id,
+        CheckpointId.new() if beginning.checkpoint_id is None else beginning.checkpoint_id,
+        RunId.new() if beginning.run_id is None else beginning.run_id,
         kind,
         schema_version,
         record.payload(),
         tenant=tenant,
-        labels=labels,
-        usage=usage,
+        labels=beginning.labels,
+        usage=beginning.usage,
     )
     if ledger is not None:  # its first use writes, so everything that can be refused has been by now
         record = record.with_effects((yield from ledger.identity_steps()))

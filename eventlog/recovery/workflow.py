@@ -11,6 +11,7 @@ from uuid import UUID
 from eventlog.ids import CheckpointId, RunId
 from eventlog.recovery.effect_phases import EffectClass
 from eventlog.recovery.effects import EffectStore, Recall, Reconciler
+from eventlog.recovery.opening import Beginning
 from eventlog.recovery.ownership import Claim
 from eventlog.recovery.policy import Policy, Reject
 from eventlog.recovery.steps import Handler, check_store, drive
@@ -65,11 +66,7 @@ class WorkflowRun(WorkflowCore):
                     identity_of(workflow, version, layout),
                     effects,
                     value,
-                    checkpoint_id=checkpoint_id,
-                    run_id=run_id,
-                    tenant=tenant,
-                    labels=labels,
-                    usage=usage,
+                    Beginning(checkpoint_id, run_id, tenant, labels, usage),
                 )
             )
         )

@@ -12,6 +12,7 @@ from eventlog.aio import AsyncCheckpointStore
 from eventlog.ids import CheckpointId, RunId
 from eventlog.recovery.effect_phases import EffectClass
 from eventlog.recovery.effects import AsyncEffectStore, Recall, Reconciler
+from eventlog.recovery.opening import Beginning
 from eventlog.recovery.ownership import Claim
 from eventlog.recovery.policy import Policy, Reject
 from eventlog.recovery.steps import Handler, check_store, drive_async
@@ -53,11 +54,7 @@ class AsyncWorkflowRun(WorkflowCore):
                     identity_of(workflow, version, layout),
                     effects,
                     value,
-                    checkpoint_id=checkpoint_id,
-                    run_id=run_id,
-                    tenant=tenant,
-                    labels=labels,
-                    usage=usage,
+                    Beginning(checkpoint_id, run_id, tenant, labels, usage),
                 )
             )
         )

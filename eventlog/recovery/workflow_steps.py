@@ -10,13 +10,13 @@ from uuid import UUID
 
 from eventlog.checkpoint import Checkpoint, from_millis, to_millis
 from eventlog.errors import Conflict, InvalidRequest
-from eventlog.ids import CheckpointId, RunId
+from eventlog.ids import CheckpointId
 from eventlog.recovery.agent_phases import Completed
 from eventlog.recovery.boundaries import Boundary
 from eventlog.recovery.errors import AmbiguousResume, StillInFlight
 from eventlog.recovery.fields import json_copy, own_copy
 from eventlog.recovery.identity import check_identity
-from eventlog.recovery.opening import AnyEffectStore, Opened, create_steps, evidence_steps, given_ledger, ledger_steps
+from eventlog.recovery.opening import AnyEffectStore, Beginning, Opened, create_steps, evidence_steps, given_ledger, ledger_steps
 from eventlog.recovery.ownership import Claim
 from eventlog.recovery.policy import Policy, admit
 from eventlog.recovery.steps import Advance, Load, Settle, Steps, Store
@@ -34,12 +34,7 @@ def start_steps(
     identity: WorkflowIdentity,
     effects: AnyEffectStore | None,
     value: Any,
-    *,
-    checkpoint_id: CheckpointId | UUID | str | None,
-    run_id: RunId | UUID | str | None,
-    tenant: str | None,
-    labels: Mapping[str, str] | None,
-    usage: Mapping[str, int] | None,
+    beginning: Beginning,
 ) -> Steps[Opened[WorkflowRecord]]:
     """Commits revision 0, before any work."""
     return create_steps(
@@ -49,11 +44,7 @@ def start_steps(
         WorkflowRecord.first(identity, json_copy(value)),
         Boundary.WORKFLOW_CREATED,
         effects,
-        checkpoint_id=checkpoint_id,
-        run_id=run_id,
-        tenant=tenant,
-        labels=labels,
-        usage=usage,
+        beginning,
     )
 
 
