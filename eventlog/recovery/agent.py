@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import TracebackType
 from typing import Any, Self
 from uuid import UUID
 
 from eventlog.ids import CheckpointId, RunId
 from eventlog.recovery.agent_phases import AgentIdentity, Model
 from eventlog.recovery.agent_steps import AgentCore, resume_steps, start_steps
-from eventlog.recovery.effect_phases import EffectClass
-from eventlog.recovery.effects import EffectStore, Recall, Reconciler
+from eventlog.recovery.effects import EffectStore
+from eventlog.recovery.open_body import OpenBody
 from eventlog.recovery.opening import Beginning
 from eventlog.recovery.policy import Policy, Reject
-from eventlog.recovery.steps import Handler, check_store, drive
+from eventlog.recovery.steps import check_store, drive
 from eventlog.recovery.turn_steps import TurnCore, begun
 from eventlog.store import CheckpointStore
 
@@ -108,7 +107,7 @@ class AgentRun(AgentCore):
         drive(self._complete_steps(response))
 
 
-class Turn:
+class Turn(OpenBody):
     """One turn of an `AgentRun`: in flight from the first line of its body to `commit()`."""
 
     def __init__(self, run: AgentRun) -> None:
@@ -120,9 +119,6 @@ class Turn:
         self._core = self._run._turn_begun()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._begun.leave(error)
-
     @property
     def number(self) -> int:
         """Which turn of the run this is, from 1 on."""
@@ -132,56 +128,6 @@ class Turn:
     def attempt(self) -> int:
         """How often this turn has been begun, from 1 on."""
         return self._begun.attempt
-
-    def spend(self, **amounts: int) -> None:
-        """Records what was used just now (`tokens=812, cost_microusd=950`), durably: a process that dies later has still used it.
-
-        One commit. `turns`, `tool_calls` and `duration_micros` are counted without it. Raises `InvalidRequest` for a negative amount.
-        """
-        drive(self._begun.spend_steps(amounts))
-
-    def effect(
-        self,
-        capability: str,
-        input: Any,  # noqa: A002 - what it is
-        handler: Handler,
-        *,
-        effect_class: EffectClass,
-        idempotency_key: str | None = None,
-        reconcile: Reconciler | None = None,
-        recall: Recall | None = None,
-        digest_only: bool = False,
-    ) -> Any:
-        """Does something outside, at most once as far as can be known, and returns what came of it.
-
-        Arguments:
-            capability, idempotency_key: name the effect for ever, in this tenant. Without a key it belongs to its place in this turn: the
-                first, second, ... call of the capability. An idempotent write needs a key, and its handler should pass it on.
-            input: any JSON value; it is what the handler gets.
-            effect_class: what may be done when nobody knows how it ended.
-            reconcile: gets the `Effect` of an earlier attempt that did not answer; returns a `Settlement`.
-            digest_only: keep the digests of input and output, not themselves; then a replay asks `recall` for the output.
-
-        A completed effect returns its output without being run. The handler says that it failed for certain by `CertainFailure` (then this
-        and every later call raises `EffectFailed`), that nothing happened by `NotExecuted`; whatever else it raises comes through, and the
-        effect stays started.
-
-        Raises before the handler: `Conflict` (another process has the run), `EffectReused` (same key, other input), `AmbiguousEffect`,
-        `InvalidRequest`, `InvalidPayload`. After it: `InvalidPayload` or `TooLarge` for an output that cannot be recorded. `OutcomeUnknown`
-        may be raised by any of the writes.
-        """
-        return drive(
-            self._begun.effect_steps(
-                capability,
-                input,
-                handler,
-                effect_class=effect_class,
-                idempotency_key=idempotency_key,
-                reconcile=reconcile,
-                recall=recall,
-                digest_only=digest_only,
-            )
-        )
 
     def commit(self, *, state: Any, usage: Mapping[str, int] | None = None) -> None:
         """Ends the turn: `state` (any JSON value) explains everything that was done, and the next turn starts from it.

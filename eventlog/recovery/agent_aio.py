@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import TracebackType
 from typing import Any, Self
 from uuid import UUID
 
@@ -11,11 +10,11 @@ from eventlog.aio import AsyncCheckpointStore
 from eventlog.ids import CheckpointId, RunId
 from eventlog.recovery.agent_phases import AgentIdentity, Model
 from eventlog.recovery.agent_steps import AgentCore, resume_steps, start_steps
-from eventlog.recovery.effect_phases import EffectClass
-from eventlog.recovery.effects import AsyncEffectStore, Recall, Reconciler
+from eventlog.recovery.effects import AsyncEffectStore
+from eventlog.recovery.open_body import AsyncOpenBody
 from eventlog.recovery.opening import Beginning
 from eventlog.recovery.policy import Policy, Reject
-from eventlog.recovery.steps import Handler, check_store, drive_async
+from eventlog.recovery.steps import check_store, drive_async
 from eventlog.recovery.turn_steps import TurnCore, begun
 
 
@@ -82,7 +81,7 @@ class AsyncAgentRun(AgentCore):
         await drive_async(self._complete_steps(response))
 
 
-class AsyncTurn:
+class AsyncTurn(AsyncOpenBody):
     """One turn of an `AsyncAgentRun`; see `Turn`."""
 
     def __init__(self, run: AsyncAgentRun) -> None:
@@ -94,9 +93,6 @@ class AsyncTurn:
         self._core = self._run._turn_begun()
         return self
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._begun.leave(error)
-
     @property
     def number(self) -> int:
         """See `Turn.number`."""
@@ -106,36 +102,6 @@ class AsyncTurn:
     def attempt(self) -> int:
         """See `Turn.attempt`."""
         return self._begun.attempt
-
-    async def spend(self, **amounts: int) -> None:
-        """See `Turn.spend`."""
-        await drive_async(self._begun.spend_steps(amounts))
-
-    async def effect(
-        self,
-        capability: str,
-        input: Any,  # noqa: A002 - what it is
-        handler: Handler,
-        *,
-        effect_class: EffectClass,
-        idempotency_key: str | None = None,
-        reconcile: Reconciler | None = None,
-        recall: Recall | None = None,
-        digest_only: bool = False,
-    ) -> Any:
-        """See `Turn.effect`."""
-        return await drive_async(
-            self._begun.effect_steps(
-                capability,
-                input,
-                handler,
-                effect_class=effect_class,
-                idempotency_key=idempotency_key,
-                reconcile=reconcile,
-                recall=recall,
-                digest_only=digest_only,
-            )
-        )
 
     async def commit(self, *, state: Any, usage: Mapping[str, int] | None = None) -> None:
         """See `Turn.commit`."""

@@ -9,12 +9,12 @@ from typing import Any, Self
 from uuid import UUID
 
 from eventlog.ids import CheckpointId, RunId
-from eventlog.recovery.effect_phases import EffectClass
-from eventlog.recovery.effects import EffectStore, Recall, Reconciler
+from eventlog.recovery.effects import EffectStore
+from eventlog.recovery.open_body import OpenBody
 from eventlog.recovery.opening import Beginning
 from eventlog.recovery.ownership import Claim
 from eventlog.recovery.policy import Policy, Reject
-from eventlog.recovery.steps import Handler, check_store, drive
+from eventlog.recovery.steps import check_store, drive
 from eventlog.recovery.workflow_bodies import BranchesCore, StepFace
 from eventlog.recovery.workflow_layout import Node, Parallel, Race, WaitForSignal, WaitForTimer
 from eventlog.recovery.workflow_phases import Place
@@ -155,7 +155,7 @@ class WorkflowRun(WorkflowCore):
         drive(self._complete_steps(response))
 
 
-class WorkflowStep(StepFace):
+class WorkflowStep(StepFace, OpenBody):
     """A step or a branch of a `WorkflowRun`: in flight from the first line of its body to `commit()`."""
 
     def __init__(self, run: WorkflowRun, place: Place) -> None:
@@ -166,42 +166,6 @@ class WorkflowStep(StepFace):
     def __enter__(self) -> Self:
         self._core = drive(self._run._begin_steps(self._place))
         return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._begun.leave(error)
-
-    def spend(self, **amounts: int) -> None:
-        """Records what was used just now, durably; see `Turn.spend`."""
-        drive(self._begun.spend_steps(amounts))
-
-    def effect(
-        self,
-        capability: str,
-        input: Any,  # noqa: A002 - what it is
-        handler: Handler,
-        *,
-        effect_class: EffectClass,
-        idempotency_key: str | None = None,
-        reconcile: Reconciler | None = None,
-        recall: Recall | None = None,
-        digest_only: bool = False,
-    ) -> Any:
-        """Does something outside, at most once as far as can be known, and returns what came of it; see `Turn.effect`.
-
-        Raises `BranchCancelled` before the handler where another branch of the race has won.
-        """
-        return drive(
-            self._begun.effect_steps(
-                capability,
-                input,
-                handler,
-                effect_class=effect_class,
-                idempotency_key=idempotency_key,
-                reconcile=reconcile,
-                recall=recall,
-                digest_only=digest_only,
-            )
-        )
 
     def commit(self, *, output: Any, usage: Mapping[str, int] | None = None) -> None:
         """Ends the body: `output` (any JSON value) explains everything that was done. In a race, the first to commit has won.

@@ -10,12 +10,12 @@ from uuid import UUID
 
 from eventlog.aio import AsyncCheckpointStore
 from eventlog.ids import CheckpointId, RunId
-from eventlog.recovery.effect_phases import EffectClass
-from eventlog.recovery.effects import AsyncEffectStore, Recall, Reconciler
+from eventlog.recovery.effects import AsyncEffectStore
+from eventlog.recovery.open_body import AsyncOpenBody
 from eventlog.recovery.opening import Beginning
 from eventlog.recovery.ownership import Claim
 from eventlog.recovery.policy import Policy, Reject
-from eventlog.recovery.steps import Handler, check_store, drive_async
+from eventlog.recovery.steps import check_store, drive_async
 from eventlog.recovery.workflow_bodies import BranchesCore, StepFace
 from eventlog.recovery.workflow_layout import Node, Parallel, Race, WaitForSignal, WaitForTimer
 from eventlog.recovery.workflow_phases import Place
@@ -118,7 +118,7 @@ class AsyncWorkflowRun(WorkflowCore):
         await drive_async(self._complete_steps(response))
 
 
-class AsyncWorkflowStep(StepFace):
+class AsyncWorkflowStep(StepFace, AsyncOpenBody):
     """See `WorkflowStep`."""
 
     def __init__(self, run: AsyncWorkflowRun, place: Place) -> None:
@@ -129,39 +129,6 @@ class AsyncWorkflowStep(StepFace):
     async def __aenter__(self) -> Self:
         self._core = await drive_async(self._run._begin_steps(self._place))
         return self
-
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._begun.leave(error)
-
-    async def spend(self, **amounts: int) -> None:
-        """See `WorkflowStep.spend`."""
-        await drive_async(self._begun.spend_steps(amounts))
-
-    async def effect(
-        self,
-        capability: str,
-        input: Any,  # noqa: A002 - what it is
-        handler: Handler,
-        *,
-        effect_class: EffectClass,
-        idempotency_key: str | None = None,
-        reconcile: Reconciler | None = None,
-        recall: Recall | None = None,
-        digest_only: bool = False,
-    ) -> Any:
-        """See `WorkflowStep.effect`."""
-        return await drive_async(
-            self._begun.effect_steps(
-                capability,
-                input,
-                handler,
-                effect_class=effect_class,
-                idempotency_key=idempotency_key,
-                reconcile=reconcile,
-                recall=recall,
-                digest_only=digest_only,
-            )
-        )
 
     async def commit(self, *, output: Any, usage: Mapping[str, int] | None = None) -> None:
         """See `WorkflowStep.commit`."""

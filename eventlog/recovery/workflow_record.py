@@ -145,11 +145,6 @@ class WorkflowRecord:
             raise InvalidRequest("phase", f"{place} is not in flight", hint="Load the run and see what it is in.")
         return found
 
-    def same(self, place: Place) -> WorkflowRecord:
-        """Nothing but usage is different."""
-        self.at(place)
-        return self
-
     def announce(self, place: Place, effect: Announced) -> WorkflowRecord:
         """An effect may be under way from here on."""
         at = self.at(place)
