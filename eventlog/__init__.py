@@ -9,6 +9,8 @@ from eventlog.aio import AsyncCheckpointStore
 from eventlog.catalog import CheckpointSummary, Page
 from eventlog.checkpoint import Checkpoint, Receipt
 from eventlog.errors import (
+    AccessDenied,
+    AuditUnavailable,
     Busy,
     CheckpointError,
     ConfigurationError,
@@ -36,13 +38,20 @@ from eventlog.event import EventType
 from eventlog.ids import CheckpointId, EventId, RunId
 from eventlog.opening import create_store, open_async_store, open_store
 from eventlog.position import Position
+from eventlog.privacy.access_log import AccessMode
+from eventlog.privacy.principals import Principal, Role
+from eventlog.privacy.withheld import PAYLOAD_WITHHELD, Withheld
 from eventlog.revision import Gap, Revision
 from eventlog.store import CheckpointStore
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "PAYLOAD_WITHHELD",
+    "AccessDenied",
+    "AccessMode",
     "AsyncCheckpointStore",
+    "AuditUnavailable",
     "Busy",
     "Checkpoint",
     "CheckpointError",
@@ -67,16 +76,19 @@ __all__ = [
     "Overloaded",
     "Page",
     "Position",
+    "Principal",
     "Quarantined",
     "Receipt",
     "Retry",
     "Revision",
+    "Role",
     "RunId",
     "SchemaMismatch",
     "StorageError",
     "StoreClosed",
     "TooLarge",
     "Unavailable",
+    "Withheld",
     "create_store",
     "open_async_store",
     "open_store",

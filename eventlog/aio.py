@@ -22,6 +22,7 @@ from eventlog.event import EventType
 from eventlog.ids import CheckpointId, EventId
 from eventlog.log import Log, Outcome
 from eventlog.position import Position
+from eventlog.privacy.principals import Principal
 from eventlog.revision import Gap, Revision
 from eventlog.rules import Proposal
 from eventlog.store import CheckpointStore
@@ -37,10 +38,16 @@ class AsyncCheckpointStore:
         self.tenant = store.tenant
         self.actor = store.actor
         self._store = store
-        self._log = store.log
+        self._log = store._log
         self._loop: asyncio.AbstractEventLoop | None = None
         self._waiting: list[_Waiting] = []
         self._flushing = False
+
+    def for_principal(self, principal: Principal, *, reason: str | None = None) -> AsyncCheckpointStore:
+        """See `CheckpointStore.for_principal`."""
+        from eventlog.privacy.store_aio import AsyncPrincipalStore  # it is one of these itself
+
+        return AsyncPrincipalStore(self._store.for_principal(principal, reason=reason))
 
     # -- writing --------------------------------------------------------------------------------------------------
 
@@ -145,7 +152,7 @@ class AsyncCheckpointStore:
     async def subscribe(self, after: Position, *, idle_timeout: float | None = None) -> AsyncIterator[Revision]:
         """See `CheckpointStore.subscribe`."""
         stop = threading.Event()
-        iterator = self._store._subscribe(after, idle_timeout, stop)
+        iterator = await asyncio.to_thread(self._store._subscribe, after, idle_timeout, stop)
         try:
             while item := await asyncio.to_thread(next, iterator, None):
                 yield item

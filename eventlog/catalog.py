@@ -11,11 +11,15 @@ from eventlog.checkpoint import from_millis
 from eventlog.errors import InvalidRequest
 from eventlog.ids import CheckpointId, EventId, RunId
 from eventlog.position import Position
+from eventlog.privacy.access_trail import follow_accesses
+from eventlog.privacy.recorder import AccessRecorder
 from eventlog.projector import translated
 from eventlog.revision import Gap
 from projections import heads, history, reports
 from projections.database import Table
 from projections.engine import Projection
+
+ACCESS_REPORT = "access"
 
 
 class CheckpointSummary(NamedTuple):
@@ -58,10 +62,17 @@ class CurrentProjection(Protocol):
 class Catalog:
     """The read side, as the store uses it. Every answer holds at least what was acknowledged before the question."""
 
-    def __init__(self, *, projector: CurrentProjection, keeps_gaps: bool, tenant: str | None) -> None:
+    def __init__(
+        self, *, projector: CurrentProjection, keeps_gaps: bool, tenant: str | None, accesses: AccessRecorder | None = None
+    ) -> None:
         self._projector = projector
-        self._tenant = tenant
+        self.tenant = tenant
+        self._accesses = accesses
         self.keeps_gaps = keeps_gaps  # an embedded log has none
+
+    def limited(self, tenant: str | None) -> Catalog:
+        """The same for one tenant. The whole store's closes it."""
+        return Catalog(projector=self._projector, keeps_gaps=self.keeps_gaps, tenant=tenant, accesses=self._accesses)
 
     def list(self, *, at: Position | None, limit: int, after: str | None, run_id: UUID | str | None, **filters: Any) -> Page:
         """See `CheckpointStore.list`."""
@@ -96,19 +107,23 @@ class Catalog:
 
         Raises `InvalidRequest` for an unknown report or parameter.
         """
-        if self._tenant is not None:
-            if parameters.get("tenant", self._tenant) != self._tenant:
-                raise InvalidRequest("tenant", f"is {parameters['tenant']} where this store is opened for {self._tenant}")
-            parameters = {**parameters, "tenant": self._tenant}
+        if self.tenant is not None:
+            if parameters.get("tenant", self.tenant) != self.tenant:
+                raise InvalidRequest("tenant", f"is {parameters['tenant']} where this store is opened for {self.tenant}")
+            parameters = {**parameters, "tenant": self.tenant}
+        if name == ACCESS_REPORT and self._accesses is None:
+            raise InvalidRequest(
+                "report", "this store records no accesses", hint="Choose it when a store is made: --access buffered|strict."
+            )
         with translated():
-            return reports.run(self._projector.current(), name, dict(parameters))
+            return reports.run(self._with_accesses(), name, dict(parameters))
 
     def sql(self, statement: str) -> Table:
         """Answers a SELECT over the documented views. Not a sandbox: for people who may read everything, so not for one tenant."""
-        if self._tenant is not None:
+        if self.tenant is not None:
             raise InvalidRequest("tenant", "SQL sees all tenants", hint="Open the store without a tenant, or use a report.")
         with translated():
-            return self._projector.current().sql(statement)
+            return self._with_accesses().sql(statement)
 
     def rebuild(self, progress: Callable[[int], None] | None = None) -> None:
         """Makes the projection anew from the log and puts it in the place of the old one. Reads go on meanwhile."""
@@ -120,6 +135,14 @@ class Catalog:
 
     def close(self) -> None:
         self._projector.close()
+
+    def _with_accesses(self) -> Projection:
+        """The projection, with everything that the access log holds too."""
+        projection = self._projector.current()
+        if self._accesses is not None:
+            self._accesses.flush()
+            follow_accesses(self._accesses.log, projection)
+        return projection
 
 
 def _summary(row: heads.HeadSummary) -> CheckpointSummary:

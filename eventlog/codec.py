@@ -25,6 +25,7 @@ MARKER = b"\xc3\x01"
 _PREAMBLE = len(MARKER) + 8
 _HASH = 32
 SALT_BYTES = 16
+TENANT_WITHIN = 512  # bytes from an event's start: event id, type and tenant (at most 100 characters) take 150 at most
 
 
 def schema_text(name: str) -> str:
@@ -40,6 +41,7 @@ class EventSchema(NamedTuple):
     fingerprint: bytes  # 8 bytes, little-endian, as it stands in every event
     header: Any
     body: Any
+    beginning: Any  # the header's fields up to the tenant
     draft: Any  # all but the header's last field, previous_hash: a record of the other header fields, then the body
 
 
@@ -49,8 +51,10 @@ def event_schema(version: int) -> EventSchema:
     name = f"checkpoint_event.v{version}"
     schema = json.loads(schema_text(f"{name}.avsc"))
     # Ids and times stay text and numbers: logical types are no part of an encoding or a fingerprint, and cost 4 us an event.
-    physical = _without_logical_types(schema)
+    physical = without_logical_types(schema)
     header, body = (field["type"] for field in physical["fields"])
+    first = [field["name"] for field in header["fields"]].index("tenant") + 1
+    beginning = {**header, "name": header["name"] + "Beginning", "fields": header["fields"][:first]}
     prefix = {**header, "name": header["name"] + "Prefix", "fields": header["fields"][:-1]}
     space = physical["namespace"]
     draft_fields = [{"name": "header", "type": prefix}, {"name": "body", "type": body}]
@@ -59,18 +63,20 @@ def event_schema(version: int) -> EventSchema:
         fingerprint=bytes.fromhex(fingerprint(to_parsing_canonical_form(schema), "CRC-64-AVRO")),
         header=fastavro.parse_schema({**header, "namespace": space}),
         body=fastavro.parse_schema({**body, "namespace": space}),
+        beginning=fastavro.parse_schema({**beginning, "namespace": space}),
         draft=fastavro.parse_schema({"type": "record", "name": "Draft", "namespace": space, "fields": draft_fields}),
     )
 
 
-def _without_logical_types(node: Any) -> Any:
+def without_logical_types(node: Any) -> Any:
+    """A schema as it is encoded: ids as text, times as numbers."""
     if isinstance(node, list):
-        return [_without_logical_types(each) for each in node]
+        return [without_logical_types(each) for each in node]
     if not isinstance(node, dict):
         return node
     if "logicalType" in node:
         return node["type"]
-    return {key: _without_logical_types(value) for key, value in node.items()}
+    return {key: without_logical_types(value) for key, value in node.items()}
 
 
 VERSIONS = (1,)
@@ -114,6 +120,11 @@ def decode_draft(event: Draft) -> CheckpointEvent:
     return decode(finish(event, bytes(_HASH))[0], verify=False)
 
 
+def decode_tenant(data: bytes) -> str:
+    """The tenant of an event of which only the first `TENANT_WITHIN` bytes were read. Raises `SchemaMismatch` or `Corrupted`."""
+    return str(_read_fields(data, _schema_of(data).beginning)[0]["tenant"])
+
+
 def decode_header(data: bytes) -> tuple[EventHeader, bytes]:
     """The header and the event's hash, without touching the body. Raises `SchemaMismatch` or `Corrupted`."""
     header, digest, _, _ = _read_header(data)
@@ -135,19 +146,28 @@ def decode(data: bytes, *, verify: bool = True) -> CheckpointEvent:
     return event
 
 
-def _read_header(data: bytes) -> tuple[EventHeader, bytes, EventSchema, io.BytesIO]:
+def _schema_of(data: bytes) -> EventSchema:
     schema = _BY_FINGERPRINT.get(data[2:_PREAMBLE])
     if schema is None or data[:2] != MARKER:
         if data[:2] != MARKER:
             raise Corrupted("event", f"not an Avro single-object encoding (starts with {data[:2].hex() or 'nothing'})")
         raise SchemaMismatch(f"event of an unknown schema, fingerprint {data[2:_PREAMBLE].hex()}; this version reads {_readable()}")
+    return schema
+
+
+def _read_fields(data: bytes, record: Any) -> tuple[Any, io.BytesIO]:
     stream = io.BytesIO(data)
     stream.seek(_PREAMBLE)
     try:
-        fields: Any = fastavro.schemaless_reader(stream, schema.header, None)
+        return fastavro.schemaless_reader(stream, record, None), stream
     # fastavro reports damaged bytes in each of these ways
     except (EOFError, ValueError, IndexError, KeyError, MemoryError, OverflowError, TypeError) as error:
         raise Corrupted("event", f"its header cannot be decoded: {error!r}") from error
+
+
+def _read_header(data: bytes) -> tuple[EventHeader, bytes, EventSchema, io.BytesIO]:
+    schema = _schema_of(data)
+    fields, stream = _read_fields(data, schema.header)
     header = EventHeader._make(fields.values())
     if header.type not in EventType.__members__:
         raise SchemaMismatch(f"unknown event type {header.type!r}")

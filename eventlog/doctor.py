@@ -17,6 +17,7 @@ from eventlog.embedded_files import LOG_FILE
 from eventlog.errors import CheckpointError
 from eventlog.opening import open_store
 from eventlog.position import Position
+from eventlog.privacy.principals import Operation, Principal
 from eventlog.store import CheckpointStore
 
 LEAST_FREE_BYTES = 1 << 30
@@ -41,11 +42,12 @@ class Check(NamedTuple):
     advice: str = ""
 
 
-def examine(address: str, *, timeout: float = 10.0) -> Iterator[Check]:
+def examine(address: str, *, timeout: float = 10.0, principal: Principal | None = None) -> Iterator[Check]:
     """Every check of a store, each as soon as it is known. A check that cannot be made is a failed one; nothing is raised.
 
     Arguments:
         timeout: seconds to wait for the log.
+        principal: who asks; the local user when None.
     """
     yield Check("versions", State.OK, _versions())
     try:
@@ -62,13 +64,17 @@ def examine(address: str, *, timeout: float = 10.0) -> Iterator[Check]:
         if topic.state is State.FAIL:
             return  # the store would refuse it with the same words
     try:
-        store = open_store(where, timeout=timeout, actor="doctor")
+        store = open_store(where, timeout=timeout, principal=principal)
     except CheckpointError as error:
         yield _failed("open", error)
         return
     with store:
-        for name, look in (("open", _identity), ("log", _log), ("projection", _projection), ("quarantine", _quarantine), ("gaps", _gaps)):
-            yield _made(name, look, store, where)
+        try:
+            with store.entrusted(Operation.DOCTOR) as whole:
+                for name, look in _LOOKS.items():
+                    yield _made(name, look, whole, where)
+        except CheckpointError as error:
+            yield _failed("access", error)
 
 
 def _made(
@@ -201,6 +207,24 @@ def _gaps(store: CheckpointStore, _where: DirectoryAddress | KafkaAddress) -> Ch
         return Check("gaps", State.OK, "no revision is missing")
     detail = ", ".join(f"{count} by {reason} in {checkpoints} checkpoints" for reason, count, checkpoints in rows)
     return Check("gaps", State.WARN, detail, "What compaction removed is gone from the log; `eventlog log ID` shows where.")
+
+
+def _access(store: CheckpointStore, _where: DirectoryAddress | KafkaAddress) -> Check:
+    recorder = store.recorder
+    if recorder is None:
+        return Check("access", State.OK, "accesses are not recorded")
+    start, end = recorder.log.start(), recorder.log.end()
+    return Check("access", State.OK, f"recorded, mode {recorder.mode}; the access log has {start} to {end}")
+
+
+_LOOKS: dict[str, Callable[[CheckpointStore, DirectoryAddress | KafkaAddress], Check]] = {
+    "open": _identity,
+    "log": _log,
+    "projection": _projection,
+    "quarantine": _quarantine,
+    "gaps": _gaps,
+    "access": _access,
+}
 
 
 def _size(path: Path) -> int:

@@ -111,6 +111,12 @@ class EmbeddedLog:
         with self._committed:
             self._committed.notify_all()
 
+    def remembered(self, key: str) -> str | None:
+        """What was chosen for this store when it was made."""
+        with self._readers.connection() as connection:
+            row = connection.execute(_SQL["remembered"], (key,)).fetchone()
+        return None if row is None else str(row[0])
+
     @property
     def identity(self) -> LogIdentity:
         if self._identity is None:
@@ -176,6 +182,12 @@ class EmbeddedLog:
         with self._readers.connection() as connection:
             row = connection.execute(_SQL["place"], (checkpoint_id,)).fetchone()
         return None if row is None else (0, row[0])
+
+    def tenant_of(self, checkpoint_id: str, *, at_least: Position | None = None) -> str | None:  # noqa: ARG002 - always now
+        """See `Log.tenant_of`."""
+        with self._readers.connection() as connection:
+            row = connection.execute(_SQL["beginning"], (codec.TENANT_WITHIN, checkpoint_id)).fetchone()
+        return None if row is None else codec.decode_tenant(row[0])
 
     def latest(self, checkpoint_id: str) -> Record | None:
         """See `Log.latest`."""

@@ -10,7 +10,7 @@ import secrets
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -23,14 +23,19 @@ from eventlog.log import Record
 from eventlog.statements import named
 
 LOG_FILE = "log.sqlite3"
+ACCESS_FILE = "access.sqlite3"  # its companion, where accesses are recorded
 APPLICATION_ID = 0x45564C47  # "EVLG", in SQLite's own header field for the kind of file
 FORMAT_VERSION = 1
 BUSY_SECONDS = 30.0
-_DRAFT = re.compile(rf"{re.escape(LOG_FILE)}\.[0-9a-f]{{16}}\.new(-journal|-wal|-shm)?").fullmatch
+_DRAFT = re.compile(rf"({re.escape(LOG_FILE)}|{re.escape(ACCESS_FILE)})\.[0-9a-f]{{16}}\.new(-journal|-wal|-shm)?").fullmatch
 
 
-def create(directory: Path) -> str:
+def create(directory: Path, *, remembered: Mapping[str, str] | None = None, companions: Callable[[Path], None] | None = None) -> str:
     """Makes a new, empty log in a new or empty directory; returns its store id.
+
+    Arguments:
+        remembered: what was chosen for the store, kept in its `meta`.
+        companions: makes the files that must be there before the store can be opened.
 
     The file is written under another name and linked into place when it is complete, so that a process that dies in between
     leaves no half store; what it does leave, the next to create or open a store here removes. Raises `ConfigurationError` when the
@@ -39,8 +44,8 @@ def create(directory: Path) -> str:
     store_id = str(EventId.new())
     try:
         _make_directory(directory)
-        with _creation_lock(directory):
-            _create(directory, store_id)
+        with creation_lock(directory):
+            _create(directory, {"store_id": store_id, **(remembered or {})}, companions)
     except sqlite3.Error as error:
         raise translate(error, directory) from error
     except FileExistsError as error:
@@ -50,16 +55,20 @@ def create(directory: Path) -> str:
     return store_id
 
 
-def _create(directory: Path, store_id: str) -> None:
+def _create(directory: Path, meta: Mapping[str, str], companions: Callable[[Path], None] | None) -> None:
     path = directory / LOG_FILE
     if path.exists():
         raise ConfigurationError(f"{directory} already holds a store", hint="Open it, or choose another directory.")
-    foreign = sorted(each.name for each in directory.iterdir() if not each.name.startswith(LOG_FILE))
+    foreign = sorted(each.name for each in directory.iterdir() if not each.name.startswith((LOG_FILE, ACCESS_FILE)))
     if foreign:
         raise ConfigurationError(f"{directory} is not empty (it holds {foreign[0]})", hint="Choose a new or empty directory.")
     draft = directory / f"{LOG_FILE}.{secrets.token_hex(8)}.new"
     try:
-        _write_empty(draft, store_id)
+        for left in directory.glob(f"{ACCESS_FILE}*"):  # of a process that died in here: there is no store yet
+            left.unlink(missing_ok=True)
+        if companions is not None:
+            companions(directory)
+        _write_empty(draft, meta)
         os.link(draft, path)
         _flush_directory(directory)
     finally:
@@ -68,7 +77,7 @@ def _create(directory: Path, store_id: str) -> None:
 
 
 @contextlib.contextmanager
-def _creation_lock(directory: Path, *, wait: bool = True) -> Iterator[None]:
+def creation_lock(directory: Path, *, wait: bool = True) -> Iterator[None]:
     """Held by whoever makes a store in a directory, so that a draft that is found by the next holder is one of a dead process."""
     handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
@@ -85,7 +94,7 @@ def remove_what_creation_left(directory: Path) -> None:
     """
     with contextlib.suppress(OSError):
         if _drafts(directory):
-            with _creation_lock(directory, wait=False):
+            with creation_lock(directory, wait=False):
                 _remove_drafts(directory)
 
 
@@ -106,20 +115,20 @@ def _make_directory(directory: Path) -> None:
         _flush_directory(each.parent)
 
 
-def _write_empty(draft: Path, store_id: str) -> None:
+def _write_empty(draft: Path, meta: Mapping[str, str]) -> None:
     connection = sqlite3.connect(draft, isolation_level=None)
     try:
         tables = named("embedded.sql")["tables"]
         connection.executescript(f"BEGIN; PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {FORMAT_VERSION}; {tables}")
-        meta = [("store_id", store_id), ("created_at", str(int(time.time() * 1000)))]
-        connection.executemany("INSERT INTO meta VALUES (?, ?)", meta)
+        rows = [*meta.items(), ("created_at", str(int(time.time() * 1000)))]
+        connection.executemany("INSERT INTO meta VALUES (?, ?)", rows)
         connection.execute("COMMIT")
         connection.execute("PRAGMA journal_mode = WAL")
     finally:
         connection.close()
 
 
-def connect(path: Path, *, wait: bool = True) -> sqlite3.Connection:
+def connect(path: Path, *, wait: bool = True, application_id: int = APPLICATION_ID) -> sqlite3.Connection:
     """A connection with the settings that durability rests on. It may be handed from thread to thread, not shared.
 
     `wait`: whether it waits for other processes by itself, up to 30 s.
@@ -137,7 +146,7 @@ def connect(path: Path, *, wait: bool = True) -> sqlite3.Connection:
     except sqlite3.Error as error:
         raise translate(error, path) from error
     try:
-        _check(connection, path)
+        _check(connection, path, application_id)
         connection.execute("PRAGMA synchronous = FULL")
     except sqlite3.Error as error:
         connection.close()
@@ -148,12 +157,12 @@ def connect(path: Path, *, wait: bool = True) -> sqlite3.Connection:
     return connection
 
 
-def _check(connection: sqlite3.Connection, path: Path) -> None:
-    """Raises unless the file is an embedded log of this format. SQLite itself notices here that a file was cut off."""
+def _check(connection: sqlite3.Connection, path: Path, wanted: int) -> None:
+    """Raises unless the file is of the wanted kind and of this format. SQLite itself notices here that a file was cut off."""
     (application_id,) = connection.execute("PRAGMA application_id").fetchone()
     (format_version,) = connection.execute("PRAGMA user_version").fetchone()
     (mode,) = connection.execute("PRAGMA journal_mode").fetchone()
-    if application_id != APPLICATION_ID:
+    if application_id != wanted:
         raise NotAStore(f"{path} is a database of another application")
     if format_version != FORMAT_VERSION:
         raise SchemaMismatch(f"{path} has format {format_version}; this version reads {FORMAT_VERSION}")
@@ -213,8 +222,9 @@ def any_record_of(row: tuple[Any, ...]) -> Record:
 class Readers:
     """Connections for reading: one for each caller at a time, used again afterwards, closed when nobody reads any more."""
 
-    def __init__(self, *, path: Path) -> None:
+    def __init__(self, *, path: Path, application_id: int = APPLICATION_ID) -> None:
         self._path = path
+        self._application_id = application_id
         self._idle: list[sqlite3.Connection] = []
         self._changed = threading.Condition()
         self._active = 0
@@ -249,7 +259,7 @@ class Readers:
             idle = self._idle.pop() if self._idle else None
         connection: sqlite3.Connection | None = idle
         try:
-            connection = idle or connect(self._path)
+            connection = idle or connect(self._path, application_id=self._application_id)
             yield connection
         except sqlite3.Error as error:
             raise translate(error, self._path) from error

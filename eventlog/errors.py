@@ -29,6 +29,7 @@ class ErrorKind(StrEnum):
     CLOSED = "CLOSED"
     AMBIGUOUS = "AMBIGUOUS"
     EFFECT_FAILED = "EFFECT_FAILED"
+    DENIED = "DENIED"
 
 
 class Retry(StrEnum):
@@ -146,6 +147,36 @@ class HistoryRemoved(CheckpointError):
     def __init__(self, what: str, *, reason: str) -> None:
         super().__init__(f"{what} has been removed: {reason}")
         self.reason = reason
+
+
+# -- who may do what -------------------------------------------------------------------------------------------
+
+
+class AccessDenied(CheckpointError):
+    """The principal's roles do not allow the operation; nothing was read or written. `missing` are the roles of which any one would do."""
+
+    kind = ErrorKind.DENIED
+    hint = "Ask whoever administers the store for one of the roles, or use a principal that has it."
+
+    def __init__(self, subject: str, *, operation: str, missing: Sequence[str], whole_store: bool = False) -> None:
+        needs = "it concerns all tenants, and this principal has one" if whole_store else f"it needs the role {' or '.join(missing)}"
+        super().__init__(f"{subject} may not {operation}: {needs}")
+        self.subject = subject
+        self.operation = operation
+        self.missing = tuple(missing)
+
+
+class AuditUnavailable(CheckpointError):
+    """The access could not be recorded, so nothing was handed out; of a write: so nothing was written."""
+
+    kind = ErrorKind.UNAVAILABLE
+    retry = Retry.BACKOFF
+    hint = "Look at the access log's disk or topic: while it cannot be written, this store does nothing for anybody."
+
+    def __init__(self, place: str, problem: str, *, hint: str | None = None) -> None:
+        super().__init__(f"the access log {place} cannot be written: {problem}", hint=hint)
+        self.place = place
+        self.problem = problem
 
 
 # -- the caller's input ----------------------------------------------------------------------------------------

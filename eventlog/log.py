@@ -97,6 +97,10 @@ class Log(Protocol):
         """Partition and offset of the latest revision, at least as fresh as a position (None: as of now)."""
         ...
 
+    def tenant_of(self, checkpoint_id: str, *, at_least: Position | None) -> str | None:
+        """Whose a checkpoint is, as fresh as `place` says it; None: there is none. What is read for it does not depend on its size."""
+        ...
+
     def latest(self, checkpoint_id: str) -> Record | None:
         """The latest good revision that this process has seen."""
         ...

@@ -5,7 +5,7 @@ from __future__ import annotations
 import marshal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -50,7 +50,15 @@ class RevisionReader:
         self._log = log
         self._catalog = catalog
         self._tenant = tenant
+        self._withholds = False
         self._hot = LeastRecentlyUsed[_Hot](entries=_HOT_ENTRIES, weight=_HOT_BYTES)
+        self._own = LeastRecentlyUsed[bool](entries=_HOT_ENTRIES, weight=_HOT_ENTRIES)  # ids of this tenant; another's are asked anew
+
+    def limited(self, tenant: str | None, *, withholds: bool) -> RevisionReader:
+        """The same reader, with the same cache, for one tenant; `withholds`: with `PAYLOAD_WITHHELD` in the place of payloads."""
+        other = RevisionReader(log=self._log, catalog=self._catalog, tenant=tenant)
+        other._hot, other._withholds = self._hot, withholds
+        return other
 
     def load(
         self, identity: CheckpointId, *, revision: int | None, at: Position | datetime | None, at_least: Position | None
@@ -58,7 +66,7 @@ class RevisionReader:
         """See `CheckpointStore.load`."""
         if revision is not None or at is not None:
             return self._refuse_deleted(self.load_revision(identity, revision=revision, at=at)).checkpoint
-        place = self._log.place(identity, at_least=at_least)
+        place = self._log.place(identity, at_least=at_least) if self._is_own(identity, at_least) else None
         if place is None:
             raise NotFound(identity)
         hot = self._hot.get(identity)
@@ -66,8 +74,6 @@ class RevisionReader:
         if hot is None or not again:
             hot = self._warm(identity)
         header = hot.header
-        if self._tenant is not None and header.tenant != self._tenant:
-            raise NotFound(identity)
         if header.type == EventType.DELETED:
             raise Deleted(identity, last_revision=header.revision)
         value = hot.value()
@@ -82,7 +88,7 @@ class RevisionReader:
         if revision is not None and (type(revision) is not int or not 0 <= revision < 2**63):
             raise InvalidRequest("revision", f"{revision!r} is not within 0 to 2^63-1")
         as_of = None if at is None else self.position(at)
-        if self._log.place(identity, at_least=None) is None:
+        if not self._is_own(identity) or self._log.place(identity, at_least=None) is None:
             raise NotFound(identity, revision=revision)
         if as_of is not None:
             record = self._log.as_of(identity, as_of)
@@ -91,15 +97,11 @@ class RevisionReader:
         else:
             record = self._log.latest(identity)
         if record is None:
-            if self._tenant is not None and self.latest(identity) is None:
-                raise NotFound(identity, revision=revision)  # of another tenant: nothing more is told
             gap = None if revision is None else self.gap(identity, revision) or self._before_import(identity, revision)
             if gap is not None:
                 raise HistoryRemoved(f"revision {revision} of checkpoint {identity}", reason=gap.reason)
             raise NotFound(identity, revision=revision, detail=None if as_of is None else f"it did not exist at {as_of}")
-        if self._tenant is not None and decode_header(_event(record))[0].tenant != self._tenant:
-            raise NotFound(identity, revision=revision)
-        return read_revision(record, as_of)
+        return read_revision(record, as_of, withheld=self._withholds)
 
     def history(self, identity: CheckpointId, *, after: int, at: Position | datetime | None, limit: int | None) -> Iterator[Revision | Gap]:
         """See `CheckpointStore.history`."""
@@ -115,24 +117,24 @@ class RevisionReader:
 
     def subscribe(self, after: Position, idle_timeout: float | None, stop: threading.Event) -> Iterator[Revision]:
         """See `CheckpointStore.subscribe`; `stop` ends it from outside."""
+        for batch in self.news(after, idle_timeout, stop):
+            yield from batch
+
+    def news(self, after: Position, idle_timeout: float | None, stop: threading.Event) -> Iterator[Iterator[Revision]]:
+        """What `subscribe` gives, in batches of what was there at once. Each must be exhausted before the next one."""
         position = after
         while not stop.is_set():
             for records, reached in self._log.revisions(position):
                 position = reached
-                for record in records:
-                    if record.value is not None and self._visible(decode_header(record.value)[0].tenant):
-                        yield read_revision(record)
+                yield self._visible_of(records)
             if not self._await_news(position, idle_timeout, stop):
                 return
 
     def latest(self, identity: CheckpointId) -> Record | None:
-        """The latest revision, as of now, when this tenant may see it. It is not decoded unless that has to be found out."""
-        if self._log.place(identity, at_least=None) is None:
+        """The latest revision, as of now, when this tenant may see it."""
+        if not self._is_own(identity) or self._log.place(identity, at_least=None) is None:
             return None
-        record = self._log.latest(identity)
-        if record is None or self._tenant is None:
-            return record
-        return record if decode_header(_event(record))[0].tenant == self._tenant else None
+        return self._log.latest(identity)
 
     def position(self, at: Position | datetime) -> Position:
         """The cut that a caller asks for. One that lies behind the log's end is refused: nothing can be said about it yet."""
@@ -166,7 +168,7 @@ class RevisionReader:
             wanted = page if left is None else min(left, page)
             records = self._log.history(identity, after=after, position=position, limit=wanted)
             for record in records:
-                revision = read_revision(record, position)
+                revision = read_revision(record, position, withheld=self._withholds)
                 while gaps and gaps[0].last_revision < revision.checkpoint.revision:
                     yield gaps.pop(0)
                 if revision.type is EventType.IMPORTED and revision.checkpoint.revision > 0:
@@ -205,6 +207,20 @@ class RevisionReader:
         if revision.type is EventType.DELETED:
             raise Deleted(revision.checkpoint.id, last_revision=revision.checkpoint.revision)
         return revision
+
+    def _visible_of(self, records: Sequence[Record]) -> Iterator[Revision]:
+        for record in records:
+            if record.value is not None and self._visible(decode_header(record.value)[0].tenant):
+                yield read_revision(record, withheld=self._withholds)
+
+    def _is_own(self, identity: CheckpointId, at_least: Position | None = None) -> bool:
+        """Whether this tenant may know of a checkpoint. Asked before anything else, so that another tenant's is as an absent one."""
+        if self._tenant is None or self._own.get(identity):
+            return True
+        if self._log.tenant_of(identity, at_least=at_least) != self._tenant:
+            return False
+        self._own.put(identity, True, 1)  # a checkpoint keeps its tenant for ever
+        return True
 
     def _visible(self, tenant: str) -> bool:
         return self._tenant is None or tenant == self._tenant

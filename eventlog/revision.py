@@ -8,15 +8,16 @@ from typing import NamedTuple
 from eventlog import codec
 from eventlog.checkpoint import Checkpoint, from_millis
 from eventlog.errors import Corrupted
-from eventlog.event import EventType, to_checkpoint
+from eventlog.event import EventType, checkpoint_of, to_checkpoint
 from eventlog.log import Record
 from eventlog.position import Position
+from eventlog.privacy.withheld import PAYLOAD_WITHHELD
 
 
 class Revision(NamedTuple):
     """A committed revision: the checkpoint as it was, and how it came into the log."""
 
-    checkpoint: Checkpoint  # the payload of a DELETED event is None
+    checkpoint: Checkpoint  # the payload of a DELETED event is None; PAYLOAD_WITHHELD for whoever may see metadata only
     type: EventType
     actor: str | None
     recorded_at: datetime  # the log's clock
@@ -36,15 +37,21 @@ class Gap(NamedTuple):
     reason: str  # compaction | import | unknown
 
 
-def read_revision(record: Record, as_of: Position | None = None) -> Revision:
-    """The revision that a record holds. Raises `Corrupted`, `SchemaMismatch` or `HistoryRemoved` (an erased payload)."""
+def read_revision(record: Record, as_of: Position | None = None, *, withheld: bool = False) -> Revision:
+    """The revision that a record holds. Raises `Corrupted`, `SchemaMismatch` or `HistoryRemoved` (an erased payload).
+
+    `withheld`: with `PAYLOAD_WITHHELD` in the place of the payload, which is not decoded then.
+    """
     if record.damage is not None or record.value is None:
         raise Corrupted(f"{record.partition}:{record.offset}", record.damage or "there is no event")
     event = codec.decode(record.value)
     header = event.header
-    text = b"null" if header.type == EventType.DELETED else event.json_text()
+    if withheld:
+        checkpoint = checkpoint_of(header, PAYLOAD_WITHHELD)
+    else:
+        checkpoint = to_checkpoint(header, b"null" if header.type == EventType.DELETED else event.json_text())
     return Revision(
-        to_checkpoint(header, text),
+        checkpoint,
         EventType(header.type),
         header.actor,
         from_millis(record.recorded_at),

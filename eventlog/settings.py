@@ -26,13 +26,20 @@ DEFAULT_SECONDS = 30.0  # the store's own default
 
 
 class Settings(BaseSettings):
-    """What a command takes when no option says otherwise. `timeout` is in seconds."""
+    """What a command takes when no option says otherwise. `timeout` is in seconds.
+
+    `subject` and `role` (several with commas) say who is asking, `reason` why; `access` how strictly accesses are recorded at least.
+    """
 
     model_config = SettingsConfigDict(env_prefix="EVENTLOG_", env_ignore_empty=True, extra="forbid", frozen=True)
 
     store: str | None = None
     tenant: str | None = None
     actor: str | None = None
+    subject: str | None = None
+    role: str | None = None
+    reason: str | None = None
+    access: Literal["off", "buffered", "strict"] | None = None
     timeout: Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)] = DEFAULT_SECONDS
     format: Literal["table", "json", "csv"] = "table"
 

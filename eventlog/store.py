@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 from uuid import UUID
 
 from eventlog.catalog import Catalog, Page
@@ -17,11 +18,17 @@ from eventlog.event import EventType, to_checkpoint
 from eventlog.ids import CheckpointId, EventId
 from eventlog.log import Log, Outcome, Record
 from eventlog.position import Position
+from eventlog.privacy.guard import Access
+from eventlog.privacy.principals import Operation, Principal
+from eventlog.privacy.recorder import AccessRecorder
 from eventlog.proposing import propose
 from eventlog.reading import RevisionReader
 from eventlog.retry import receipt
 from eventlog.revision import Gap, Revision
 from eventlog.rules import Proposal
+
+if TYPE_CHECKING:
+    from eventlog.privacy.store import PrincipalStore
 
 DEFAULT_TIMEOUT = 30.0  # seconds
 MAX_ACTOR = 200
@@ -33,14 +40,41 @@ class CheckpointStore:
     `tenant` limits everything to one tenant: ids of others do not exist. None sees all tenants.
     """
 
-    def __init__(self, *, log: Log, catalog: Catalog, tenant: str | None, actor: str | None, timeout: float = DEFAULT_TIMEOUT) -> None:
+    def __init__(
+        self,
+        *,
+        log: Log,
+        catalog: Catalog,
+        tenant: str | None,
+        actor: str | None,
+        timeout: float = DEFAULT_TIMEOUT,
+        recorder: AccessRecorder | None = None,
+    ) -> None:
         check_identity(tenant, actor)
         self.tenant = tenant
         self.actor = actor
         self.timeout = timeout
+        self.recorder = recorder  # of accesses; None: nothing is recorded
         self._log = log
         self._catalog = catalog
         self._reader = RevisionReader(log=log, catalog=catalog, tenant=tenant)
+
+    def for_principal(self, principal: Principal, *, reason: str | None = None) -> PrincipalStore:
+        """The same store as a principal has it: limited to their tenant and roles, every access on record. The actor is the subject.
+
+        It shares files, connections and memory with this one, which has to stay open, and closing it closes nothing. What the roles do not
+        allow is refused with `AccessDenied`; for whoever may see metadata only, `load_revision`, `history` and `subscribe` give
+        `PAYLOAD_WITHHELD` in the place of payloads. docs/privacy.md has the table of roles.
+
+        Arguments:
+            reason: why, up to 1,000 characters; stands in every record.
+
+        Raises `InvalidRequest` (another tenant than this store's), and `AccessDenied` where this store is a principal's who is no admin.
+        """
+        from eventlog.privacy.store import PrincipalStore, check_principal  # it is one of these itself
+
+        check_principal(principal)
+        return PrincipalStore(self, principal.within(self.tenant), reason=reason)
 
     # -- writing --------------------------------------------------------------------------------------------------
 
@@ -246,6 +280,18 @@ class CheckpointStore:
         """Reports, SQL, verification and rebuild: what is answered by the projection."""
         return self._catalog
 
+    def require_payloads(self) -> None:
+        """Raises `AccessDenied` where this store withholds payloads: for whoever has nothing to show without one."""
+
+    @contextlib.contextmanager
+    def entrusted(self, operation: Operation, access: Access | None = None) -> Iterator[CheckpointStore]:  # noqa: ARG002
+        """Lends the store without any limit for an operation on the whole of it, if the principal may do that; it is on record by then.
+
+        For this package: whoever verifies, keeps, archives or erases asks here. `access` says more about it, for the record.
+        Raises `AccessDenied` or `AuditUnavailable`.
+        """
+        yield self
+
     # -- life -----------------------------------------------------------------------------------------------------
 
     def close(self) -> None:
@@ -253,7 +299,11 @@ class CheckpointStore:
         try:
             self._catalog.close()
         finally:
-            self._log.close()
+            try:
+                self._log.close()
+            finally:
+                if self.recorder is not None:
+                    self.recorder.close()
 
     def __enter__(self) -> Self:
         return self

@@ -19,6 +19,8 @@ from eventlog.errors import CheckpointError, HistoryRemoved
 from eventlog.event import CheckpointEvent, EventHeader, EventType, check_body
 from eventlog.log import Record
 from eventlog.position import Position
+from eventlog.privacy.access_verification import verify_accesses
+from eventlog.privacy.principals import Operation
 from eventlog.projector import checkpoint_of, translated
 from eventlog.rules import Head, judge
 from eventlog.store import CheckpointStore
@@ -46,6 +48,7 @@ class FaultKind(StrEnum):
     BROKEN_RULE = "broken rule"  # the hash chain, the order of revisions, the identity: see `rules.judge`
     WRONG_PAYLOAD = "wrong payload"  # not JSON, or not of the stated size
     BEHIND_A_FAULT = "behind a fault"  # nothing wrong by itself, but what it builds on is
+    ACCESS = "access log"  # it is not what its writers made of it
     PROJECTION = "projection"  # the read side says something else than the log
 
 
@@ -75,6 +78,7 @@ class Verification:
     payload_bytes: int = 0
     erased: int = 0  # bodies that an erasure emptied; everything else about them was checked
     sealed: int = 0  # encrypted payloads, which cannot be looked into here
+    accesses: int = 0  # records of the access log, where there is one
     position: Position = field(default_factory=Position)  # how far the log was read
     faults: list[Fault] = field(default_factory=list)
     fault_counts: Counter[FaultKind] = field(default_factory=Counter)
@@ -143,8 +147,15 @@ def verify(store: CheckpointStore, *, progress: Callable[[int], None] | None = N
     Arguments:
         progress: called with the number of events checked so far.
 
-    Raises only when the log or the projection cannot be read at all.
+    Of the access log, where there is one, and what the projection has of it: see `verify_accesses`.
+
+    Raises only when the log or the projection cannot be read at all, and `AccessDenied`.
     """
+    with store.entrusted(Operation.VERIFY) as whole:
+        return _verify(whole, progress)
+
+
+def _verify(store: CheckpointStore, progress: Callable[[int], None] | None) -> Verification:
     found = Verification()
     with translated():
         projection = store.catalog.projection()
@@ -164,6 +175,14 @@ def verify(store: CheckpointStore, *, progress: Callable[[int], None] | None = N
     found.checkpoints = len(check.trails)
     with translated():
         _compare_heads(projection, check, reached, found)
+    if store.recorder is not None:
+        store.recorder.flush()
+        with translated():
+            for fault in verify_accesses(store.recorder.log, projection):
+                if isinstance(fault, int):
+                    found.accesses += fault
+                else:
+                    found.add(Fault(fault.position, None, FaultKind.ACCESS, fault.problem))
     return found
 
 

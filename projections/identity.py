@@ -10,9 +10,9 @@ import duckdb
 from projections.errors import ProjectionForeign
 from projections.statements import script
 
-FORMAT_VERSION = 2  # of tables.sql and views.sql
+FORMAT_VERSION = 3  # of tables.sql and views.sql
 # A file of an earlier version is brought up to date where it is: on Kafka it may hold history that the topic no longer has.
-_UPGRADES = {1: "upgrade_from_1.sql"}
+_UPGRADES = {1: "upgrade_from_1.sql", 2: "upgrade_from_2.sql"}
 
 
 class Identity(NamedTuple):

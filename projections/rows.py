@@ -63,6 +63,31 @@ class QuarantineRow(NamedTuple):
     value: bytes | None
 
 
+class AccessRow(NamedTuple):
+    """One access, from the access log. The columns of the table `access`, in their order."""
+
+    partition: int
+    offset: int
+    at: int  # milliseconds since 1970 UTC
+    subject: str
+    roles: str
+    tenant: str | None
+    action: str
+    outcome: str  # allowed | refused | failed | absent
+    checkpoint_id: str | None
+    revision: int | None  # of several the first
+    last_revision: int | None
+    event_id: str | None
+    target: str | None
+    items: int | None
+    position: str | None
+    reason: str | None
+    detail: str | None
+    session: str
+    number: int
+    hash: bytes
+
+
 @dataclass(frozen=True, slots=True)
 class Batch:
     """What one transaction applies. `next_offsets` names, per partition, the first offset that is not part of it."""

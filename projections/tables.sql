@@ -113,16 +113,33 @@ CREATE TABLE quarantine (
     released BOOLEAN NOT NULL
 );
 
--- One row an access, from the access log: who read or wrote which revision, allowed or refused.
+-- One row an access, from the access log: who read or wrote which revision, allowed or refused. Append-only, but for retention.
 CREATE TABLE access (
     partition INTEGER NOT NULL,
     "offset" BIGINT NOT NULL,
     "at" BIGINT NOT NULL,
     subject VARCHAR NOT NULL,
+    roles VARCHAR NOT NULL,
     tenant VARCHAR,
     action VARCHAR NOT NULL,
+    outcome VARCHAR NOT NULL,
     checkpoint_id UUID,
     revision BIGINT,
-    outcome VARCHAR NOT NULL,
-    reason VARCHAR
+    last_revision BIGINT,
+    event_id UUID,
+    target VARCHAR,
+    items BIGINT,
+    position VARCHAR,
+    reason VARCHAR,
+    detail VARCHAR,
+    session VARCHAR NOT NULL,
+    number BIGINT NOT NULL,
+    hash BLOB NOT NULL
+);
+
+-- How far which access log was followed. Written only together with the rows below it.
+CREATE TABLE access_progress (
+    log_id VARCHAR NOT NULL,
+    partition INTEGER NOT NULL,
+    next_offset BIGINT NOT NULL
 );

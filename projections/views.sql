@@ -73,8 +73,29 @@ SELECT
     "offset"
 FROM quarantine;
 
+-- Who read or wrote which revision, allowed or refused. Where several revisions were handed out in a row: the first and the last.
 CREATE VIEW access_trail AS
-SELECT try(make_timestamptz("at" * 1000)) AS "at", subject, tenant, action, checkpoint_id, revision, outcome, reason
+SELECT
+    try(make_timestamptz("at" * 1000)) AS "at",
+    subject,
+    roles,
+    tenant,
+    action,
+    outcome,
+    checkpoint_id,
+    revision,
+    coalesce(last_revision, revision) AS last_revision,
+    event_id,
+    target,
+    items,
+    position,
+    reason,
+    detail,
+    session,
+    number,
+    lower(hex(hash)) AS hash,
+    partition,
+    "offset"
 FROM access;
 
 CREATE VIEW log_positions AS

@@ -13,8 +13,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from eventlog.cli import browse, checkpoints, failures, intake, reports, start, stores, tail, topics
-from eventlog.cli.command import ActorOption, FormatOption, StoreOption, TenantOption, TimeoutOption
+from eventlog.cli import access, browse, checkpoints, failures, intake, reports, start, stores, tail, topics
+from eventlog.cli.command import ActorOption, AsOption, FormatOption, RoleOption, StoreOption, TenantOption, TimeoutOption
 from eventlog.cli.output import OutputFormat
 from eventlog.cli.session import Given, Session
 from eventlog.errors import CheckpointError
@@ -95,15 +95,17 @@ def _common(
     store: StoreOption = None,
     tenant: TenantOption = None,
     actor: ActorOption = None,
+    acting_as: AsOption = None,
+    role: RoleOption = None,
     timeout: TimeoutOption = None,
     output_format: FormatOption = None,
     version: Annotated[bool, typer.Option("--version", help="Print the version and end.", callback=_print_version, is_eager=True)] = False,  # noqa: ARG001
 ) -> None:
     ctx.obj = _Shared()
-    ctx.obj.given = Given(store=store, tenant=tenant, actor=actor, timeout=timeout, format=output_format)
+    ctx.obj.given = Given(store=store, tenant=tenant, actor=actor, acting_as=acting_as, role=role, timeout=timeout, format=output_format)
 
 
-for _group in (start, checkpoints, browse, tail, reports, intake, stores, topics):
+for _group in (start, checkpoints, browse, tail, reports, intake, stores, access, topics):
     _group.register(app)
 
 

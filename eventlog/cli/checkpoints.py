@@ -13,6 +13,7 @@ from eventlog.cli.command import command
 from eventlog.cli.output import OutputFormat
 from eventlog.cli.session import Session
 from eventlog.errors import InvalidRequest, NotFound, OutcomeUnknown
+from eventlog.privacy.withheld import Withheld
 
 if TYPE_CHECKING:
     from eventlog.checkpoint import Checkpoint
@@ -109,6 +110,8 @@ def get(
 ) -> None:
     """Print a checkpoint: its latest revision, or one of the past."""
     with session.store() as store:
+        if payload:
+            store.require_payloads()
         found = store.load_revision(checkpoint, revision=revision, at=parsing.position_or_moment("--at", at))
     output = session.output
     if found.type == "DELETED":
@@ -119,6 +122,9 @@ def get(
         output.document(found.checkpoint.payload)
         return
     fields = _described(found)
+    if isinstance(found.checkpoint.payload, Withheld):
+        output.record({**fields, "payload_withheld": True})
+        return
     if output.format is not OutputFormat.TABLE:
         output.record({**fields, "payload": found.checkpoint.payload})
         return

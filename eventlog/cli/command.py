@@ -26,6 +26,25 @@ ActorOption = Annotated[
         "--actor", help="Who acts, for the audit; else the login name (EVENTLOG_ACTOR).", rich_help_panel=COMMON, show_default=False
     ),
 ]
+AsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--as",
+        metavar="SUBJECT",
+        help="Who is asking; else the local user, who may do everything (EVENTLOG_SUBJECT).",
+        rich_help_panel=COMMON,
+        show_default=False,
+    ),
+]
+RoleOption = Annotated[
+    str | None,
+    typer.Option(
+        "--role",
+        help="As what: reader, writer, auditor, operator, admin; several with commas (EVENTLOG_ROLE).",
+        rich_help_panel=COMMON,
+        show_default=False,
+    ),
+]
 TimeoutOption = Annotated[
     float | None,
     typer.Option(
@@ -49,10 +68,12 @@ _OPTIONS: dict[str, Any] = {
     "store": StoreOption,
     "tenant": TenantOption,
     "actor": ActorOption,
+    "acting_as": AsOption,
+    "role": RoleOption,
     "timeout": TimeoutOption,
     "format": FormatOption,
 }
-WITH_STORE = ("store", "tenant", "actor", "timeout", "format")
+WITH_STORE = ("store", "tenant", "actor", "acting_as", "role", "timeout", "format")
 WITHOUT_STORE = ("format",)
 
 

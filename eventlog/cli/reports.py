@@ -22,7 +22,7 @@ PANEL = "Reports"
 VIEWS = "Views: checkpoint_heads, checkpoint_history, checkpoint_gaps, quarantined_records, access_trail, log_positions."
 _TYPES: dict[str, type] = {"uuid": str, "text": str, "integer": int, "time": str}
 _TIME = ", milliseconds since 1970 UTC"  # what the file says of a time; here it is typed as people write times
-_COMMON = ("store", "timeout", "format")  # not tenant and actor: reports have parameters of these names
+_COMMON = ("store", "acting_as", "role", "timeout", "format")  # not tenant and actor: reports have parameters of these names
 
 
 class ReportGroup(TyperGroup):
@@ -67,7 +67,7 @@ def sql(
 
     It sees all tenants: for people who may read everything.
     """
-    if session.tenant is not None:
+    if session.tenant is not None and session.principal is None:
         raise InvalidRequest(
             "--tenant", f"is {session.tenant}, but SQL sees all tenants", hint="Add a WHERE clause, and unset EVENTLOG_TENANT."
         )
@@ -126,6 +126,8 @@ def _run(session: Session, report: Report, values: dict[str, Any]) -> None:
         if "tenant" not in report.parameters:
             raise InvalidRequest("tenant", f"report {report.name} sees all tenants", hint="Unset EVENTLOG_TENANT to run it.")
         values["tenant"] = values["tenant"] or limited_to
+    elif session.principal is not None:
+        session = session.of_tenant(values.get("tenant"))  # whoever asks for one tenant is asking as one of that tenant
     with session.store() as store:
         table = store.catalog.report(report.name, values)
     if table.rows:

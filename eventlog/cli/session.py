@@ -12,6 +12,7 @@ from eventlog.cli.output import Output, OutputFormat
 from eventlog.errors import InvalidRequest
 
 if TYPE_CHECKING:
+    from eventlog.privacy.principals import Principal
     from eventlog.settings import Settings
     from eventlog.store import CheckpointStore
 
@@ -23,6 +24,8 @@ class Given:
     store: str | None = None
     tenant: str | None = None
     actor: str | None = None
+    acting_as: str | None = None
+    role: str | None = None
     timeout: float | None = None
     format: OutputFormat | None = None
 
@@ -74,6 +77,33 @@ class Session:
         return self._given.tenant or self.settings.tenant
 
     @property
+    def principal(self) -> Principal | None:
+        """Who is asking; None: the local user, who may do everything. Raises `InvalidRequest`."""
+        subject, role = self._given.acting_as or self.settings.subject, self._given.role or self.settings.role
+        if subject is None and role is None:
+            return None
+        if subject is None or role is None:
+            missing, given = ("--as", "--role") if subject is None else ("--role", "--as")
+            raise InvalidRequest(missing, f"is needed with {given}", hint="Say who is asking, and as what: --as SUBJECT --role ROLE.")
+        if self._given.actor is not None and self._given.actor != subject:
+            raise InvalidRequest("--actor", f"is {self._given.actor} where {subject} is asking", hint="The subject is the actor.")
+        from eventlog.privacy.principals import Principal
+
+        return Principal(subject, self.tenant, [each.strip() for each in role.split(",")])
+
+    def require(self, operation: str) -> None:
+        """Whether whoever is asking may do something for which there is no store yet. Raises `AccessDenied`."""
+        from eventlog.privacy.principals import Operation, granted
+
+        principal = self.principal
+        if principal is not None:
+            granted(Operation(operation), principal)
+
+    def of_tenant(self, tenant: str | None) -> Session:
+        """The same session for a tenant that a command has asked for in its own way."""
+        return self if tenant is None else Session(given=Given(tenant=tenant).over(self._given))
+
+    @property
     def timeout(self) -> float:
         return self.settings.timeout if self._given.timeout is None else self._given.timeout
 
@@ -82,8 +112,16 @@ class Session:
         """The store, open for the length of the block."""
         from eventlog.opening import open_store
 
-        actor = self._given.actor or self.settings.actor
-        with open_store(self.address, tenant=self.tenant, actor=actor, timeout=self.timeout) as store:
+        principal, settings = self.principal, self.settings
+        with open_store(
+            self.address,
+            tenant=None if principal is not None else self.tenant,
+            actor=None if principal is not None else self._given.actor or settings.actor,
+            timeout=self.timeout,
+            principal=principal,
+            reason=settings.reason,
+            access=settings.access,
+        ) as store:
             yield store
 
     @contextmanager

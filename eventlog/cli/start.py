@@ -11,6 +11,7 @@ import typer
 from eventlog.cli.command import StoreArgument, command, examples_text
 from eventlog.cli.output import OutputFormat
 from eventlog.cli.session import Session
+from eventlog.privacy.access_log import AccessMode
 
 PANEL = "Start"
 DEMO_STORE = Path("demo-store")
@@ -19,7 +20,12 @@ DEMO_STORE = Path("demo-store")
 def register(app: typer.Typer) -> None:
     """Adds this file's commands."""
     app.command("demo", epilog=examples_text(("demo", "demo /tmp/try-it")), rich_help_panel=PANEL)(demo)
-    command(app, "init", examples=("init ./orders", "init kafka://localhost:9092/orders --partitions 8"), panel=PANEL)(init)
+    command(
+        app,
+        "init",
+        examples=("init ./orders", "init ./orders --access strict", "init kafka://localhost:9092/orders --partitions 8"),
+        panel=PANEL,
+    )(init)
 
 
 def demo(
@@ -42,6 +48,9 @@ def init(
     replication: Annotated[
         int | None, typer.Option(help="Copies of a topic; else 3 where there are three brokers, otherwise 1.", min=1, show_default=False)
     ] = None,
+    access: Annotated[
+        AccessMode, typer.Option(help="Record who reads and writes what: not at all, soon (at most 1 s later), or before it is handed out.")
+    ] = AccessMode.OFF,
 ) -> None:
     """Make a new, empty store.
 
@@ -50,8 +59,9 @@ def init(
     from eventlog.address import DirectoryAddress, parse_address
     from eventlog.opening import create_store
 
+    session.require("create")
     where = parse_address(session.at(address).address)
-    create_store(where, partitions=partitions, replication=replication)
+    create_store(where, partitions=partitions, replication=replication, access=access)
     embedded = isinstance(where, DirectoryAddress)
     output = session.output
     if output.format is not OutputFormat.TABLE:

@@ -41,6 +41,7 @@ def verify(session: Session) -> None:
                 "payload_bytes": found.payload_bytes,
                 "erased": found.erased,
                 "sealed": found.sealed,
+                "accesses": found.accesses,
                 "position": str(found.position),
                 "fault_counts": {kind.value: count for kind, count in found.fault_counts.items()},
                 "faults": [fault._asdict() for fault in found.faults],
@@ -57,6 +58,7 @@ def verify(session: Session) -> None:
             count = found.fault_counts[fault.kind]
             output.note(f"first {fault.kind.value} of {count}: {fault.position or 'the projection'}: {fault.problem}", "red")
         read = f"{found.events} events of {found.checkpoints} checkpoints, {found.payload_bytes} bytes of payload, up to {found.position}"
+        read += f", {found.accesses} accesses" if found.accesses else ""
         missing = f"; {found.gap_count} gaps" if found.gap_count else ""
         output.text(f"{'clean' if found.is_clean else f'{found.fault_counts.total()} FAULTS'}: {read}{missing}")
     if not found.is_clean:
@@ -93,7 +95,7 @@ def doctor(session: Session) -> None:
     """
     from eventlog.doctor import State, examine
 
-    checks = list(examine(session.address, timeout=session.timeout))
+    checks = list(examine(session.address, timeout=session.timeout, principal=session.principal))
     session.output.rows(
         ("check", "state", "detail", "advice"), [(each.check, each.state.value, each.detail, each.advice) for each in checks]
     )

@@ -44,6 +44,8 @@ def tail(
     output = session.output
     with_payload = payload and output.format is not OutputFormat.TABLE
     with session.store() as store:
+        if with_payload:
+            store.require_payloads()
         after = Position() if from_start else store.position() if start is None else Position.parse(start)
         if sys.stderr.isatty():
             output.note(f"following from {after}; Ctrl-C ends")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from eventlog.address import KafkaAddress
     from eventlog.kafka.local import BrokerStatus
 
-_ON_KAFKA = ("store", "format")
+_ON_KAFKA = ("store", "acting_as", "role", "format")
 _EXAMPLE = "kafka://localhost:9092/orders"
 _DIRECTORY = typer.Option("--dir", help="Where the broker keeps its settings, data and logs.")
 _BROKER = Path(".broker")
@@ -47,6 +47,7 @@ def create(
     """Make a topic with the settings that the store insists on."""
     from eventlog.kafka.topic import create_topic
 
+    session.require("create")
     where = _address(session.at(address))
     create_topic(where, partitions=partitions, replication=replication)
     if session.output.format is OutputFormat.TABLE:
@@ -59,6 +60,7 @@ def check(session: Session, address: StoreArgument = None) -> None:
     """Hold a topic against the settings that the store insists on; every difference is listed, with exit code 1."""
     from eventlog.kafka.topic import check_topic
 
+    session.require("doctor")
     where = _address(session.at(address))
     differences = check_topic(where)
     if session.output.format is OutputFormat.TABLE:

@@ -55,7 +55,7 @@ _SECURITY = {
     "sasl_kerberos_domain_name": str,
     "client_id": str,
 }
-STORE_SETTINGS = frozenset({"state", "hold_ms"})
+STORE_SETTINGS = frozenset({"state", "hold_ms", "access_retention_ms"})
 
 logging.getLogger("kafka").addHandler(logging.NullHandler())  # quiet unless the application wants to hear it
 
@@ -155,6 +155,24 @@ def producer(address: KafkaAddress, *, transactional_id: str, max_event_bytes: i
         "allow_auto_create_topics": False,
     }
     return _connected(TransactionalProducer, address, **{**settings, **overrides})
+
+
+def plain_producer(address: KafkaAddress) -> TransactionalProducer:
+    """An idempotent producer without transactions, for logs that have no owner. Give it up after any doubt, as the other one."""
+    return _connected(
+        TransactionalProducer,
+        address,
+        acks="all",
+        enable_idempotence=True,
+        retry_backoff_ms=_RETRY_BACKOFF_MS,
+        request_timeout_ms=REQUEST_TIMEOUT_MS,
+        delivery_timeout_ms=DELIVERY_TIMEOUT_MS,
+        max_block_ms=10_000,
+        batch_size=_BATCH_BYTES,
+        compression_type="zstd",
+        allow_auto_create_topics=False,
+        metadata_max_age_ms=_METADATA_MS,
+    )
 
 
 def _connected(make: Callable[..., Client], address: KafkaAddress, **settings: Any) -> Client:

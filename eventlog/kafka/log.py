@@ -24,7 +24,7 @@ from eventlog.kafka.writer import Writer
 from eventlog.log import LogIdentity, Outcome, Record
 from eventlog.position import Position
 from eventlog.projector import translated
-from eventlog.rules import Proposal
+from eventlog.rules import Head, Proposal
 from projections import history, stream
 from projections.engine import Projection
 
@@ -146,13 +146,13 @@ class KafkaLog:
 
     def place(self, checkpoint_id: str, *, at_least: Position | None) -> tuple[int, int] | None:
         """See `Log.place`."""
-        if at_least is None:
-            self._barrier(self.partition_of(checkpoint_id))
-        else:
-            self.view.await_position(dict(at_least.offsets), _BARRIER_SECONDS)
-        with translated():
-            head = self.view.head(checkpoint_id)
+        head = self._head(checkpoint_id, at_least)
         return None if head is None else (head.partition, head.offset)
+
+    def tenant_of(self, checkpoint_id: str, *, at_least: Position | None) -> str | None:
+        """See `Log.tenant_of`."""
+        head = self._head(checkpoint_id, at_least)
+        return None if head is None else head.tenant
 
     def latest(self, checkpoint_id: str) -> Record | None:
         """See `Log.latest`."""
@@ -191,6 +191,14 @@ class KafkaLog:
             return Position.of(history.position_at(self.view.flushed(), millis))
 
     # -- inside ---------------------------------------------------------------------------------------------------
+
+    def _head(self, checkpoint_id: str, at_least: Position | None) -> Head | None:
+        if at_least is None:
+            self._barrier(self.partition_of(checkpoint_id))
+        else:
+            self.view.await_position(dict(at_least.offsets), _BARRIER_SECONDS)
+        with translated():
+            return self.view.head(checkpoint_id)
 
     def _require_placement(self) -> None:
         """For a projection that nothing was read into yet: see `placement`."""

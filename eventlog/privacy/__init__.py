@@ -1,0 +1,1 @@
+"""Who may do what, and what becomes known of it."""

@@ -1,0 +1,183 @@
+"""Who is asking, and what they may do. Pure: one table, which the documentation is made of and every cell of which is tested."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum, StrEnum
+
+from eventlog.checkpoint import MAX_TENANT, check_name, check_text
+from eventlog.errors import AccessDenied, InvalidRequest
+
+MAX_SUBJECT = 200  # as long as an actor, which the subject becomes
+
+
+class Role(StrEnum):
+    """What somebody is trusted with. One principal may have several."""
+
+    READER = "reader"  # reads
+    WRITER = "writer"  # reads and writes: whoever builds a revision has loaded the one before
+    AUDITOR = "auditor"  # metadata, reports and the access trail; no payloads
+    OPERATOR = "operator"  # the care of the store: no payloads, and no access trail
+    ADMIN = "admin"  # everything
+
+
+class Grant(Enum):
+    """What a role gives of an operation; the larger one counts where roles differ."""
+
+    NONE = 0
+    METADATA = 1  # with the payload withheld
+    FULL = 2
+
+
+class Operation(StrEnum):
+    """Everything that can be done with a store. The values stand in the access log for good."""
+
+    LOAD = "load"
+    LOAD_REVISION = "load_revision"
+    HISTORY = "history"
+    LIST = "list"
+    SUBSCRIBE = "subscribe"
+    POSITION = "position"
+    COMPARE_AND_SWAP = "compare_and_swap"
+    IMPORT = "import"
+    DELETE = "delete"
+    RESOLVE = "resolve"
+    REPORT = "report"
+    REPORT_ACCESS = "report_access"
+    SQL = "sql"
+    VERIFY = "verify"
+    DOCTOR = "doctor"
+    REBUILD = "rebuild"
+    INTERNALS = "internals"
+    ACT_FOR = "act_for"
+    ACCESS_PRUNE = "access_prune"
+    CREATE = "create"
+
+
+MEANINGS: dict[Operation, str] = {
+    Operation.LOAD: "load a checkpoint",
+    Operation.LOAD_REVISION: "load a revision with how it came into the log",
+    Operation.HISTORY: "every revision of a checkpoint",
+    Operation.LIST: "list checkpoints, without payloads",
+    Operation.SUBSCRIBE: "revisions as they are committed",
+    Operation.POSITION: "where the log ends, or stood at a time",
+    Operation.COMPARE_AND_SWAP: "commit revisions",
+    Operation.IMPORT: "start a checkpoint at another store's revision",
+    Operation.DELETE: "end a checkpoint",
+    Operation.RESOLVE: "what became of an event",
+    Operation.REPORT: "reports, all but the access trail",
+    Operation.REPORT_ACCESS: "the access trail",
+    Operation.SQL: "SQL over everything",
+    Operation.VERIFY: "check the log, the projection and the access log",
+    Operation.DOCTOR: "look the store over",
+    Operation.REBUILD: "make the projection anew",
+    Operation.INTERNALS: "the log and the projection themselves",
+    Operation.ACT_FOR: "use the store for another principal",
+    Operation.ACCESS_PRUNE: "remove old records from the access log",
+    Operation.CREATE: "make a store or a topic",
+}
+
+_R, _W, _A, _O = Role.READER, Role.WRITER, Role.AUDITOR, Role.OPERATOR
+_METADATA = {_A: Grant.METADATA, _O: Grant.METADATA}
+
+
+def _full(*roles: Role) -> dict[Role, Grant]:
+    return dict.fromkeys(roles, Grant.FULL)
+
+
+# An admin may do everything, so only the others stand here. Who is not named may not.
+_GRANTS: dict[Operation, dict[Role, Grant]] = {
+    Operation.LOAD: _full(_R, _W),
+    Operation.LOAD_REVISION: {**_full(_R, _W), **_METADATA},
+    Operation.HISTORY: {**_full(_R, _W), **_METADATA},
+    Operation.LIST: _full(_R, _W, _A, _O),
+    Operation.SUBSCRIBE: {**_full(_R, _W), **_METADATA},
+    Operation.POSITION: _full(_R, _W, _A, _O),
+    Operation.COMPARE_AND_SWAP: _full(_W),
+    Operation.IMPORT: _full(_W),
+    Operation.DELETE: _full(_W),
+    Operation.RESOLVE: _full(_W),
+    Operation.REPORT: _full(_R, _W, _A, _O),
+    Operation.REPORT_ACCESS: _full(_A),
+    Operation.SQL: {},  # it sees payloads and the access trail
+    Operation.VERIFY: _full(_A, _O),
+    Operation.DOCTOR: _full(_A, _O),
+    Operation.REBUILD: _full(_O),
+    Operation.INTERNALS: _full(_O),
+    Operation.ACT_FOR: {},
+    Operation.ACCESS_PRUNE: _full(_O),
+    Operation.CREATE: {},
+}
+
+# They concern all tenants at once, so a principal of one tenant may do none of them.
+WHOLE_STORE = frozenset(
+    {
+        Operation.SQL,
+        Operation.VERIFY,
+        Operation.DOCTOR,
+        Operation.REBUILD,
+        Operation.INTERNALS,
+        Operation.ACCESS_PRUNE,
+        Operation.CREATE,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """Who is asking.
+
+    Arguments:
+        subject: a name, 1 to 200 characters; the actor of what is written.
+        tenant: the only one that exists for them; None: all.
+        roles: at least one, as `Role` or by name.
+
+    Raises `InvalidRequest`.
+    """
+
+    subject: str
+    tenant: str | None
+    roles: frozenset[Role]
+
+    def __init__(self, subject: str, tenant: str | None = None, roles: Iterable[Role | str] = ()) -> None:
+        check_text("subject", subject, MAX_SUBJECT)
+        if tenant is not None:
+            check_name("tenant", tenant, MAX_TENANT)
+        object.__setattr__(self, "subject", subject)
+        object.__setattr__(self, "tenant", tenant)
+        object.__setattr__(self, "roles", frozenset(map(_role, [roles] if isinstance(roles, str) else roles)))
+        if not self.roles:
+            raise InvalidRequest("roles", "is empty", hint=f"Give one or more of {', '.join(Role)}.")
+
+    def within(self, tenant: str | None) -> Principal:
+        """The same, limited to a tenant if one is given. Raises `InvalidRequest` for whoever is of another one."""
+        if tenant is None or tenant == self.tenant:
+            return self
+        if self.tenant is not None:
+            raise InvalidRequest("tenant", f"is {self.tenant} where the store is opened for {tenant}")
+        return Principal(self.subject, tenant, self.roles)
+
+
+def _role(given: Role | str) -> Role:
+    try:
+        return Role(given)
+    except ValueError as error:
+        raise InvalidRequest("roles", f"{given!r:.60} is no role", hint=f"Give one or more of {', '.join(Role)}.") from error
+
+
+def grant(operation: Operation, roles: Iterable[Role]) -> Grant:
+    """What some roles give of an operation, together."""
+    cells = _GRANTS[operation]
+    return max((Grant.FULL if role is Role.ADMIN else cells.get(role, Grant.NONE) for role in roles), key=lambda each: each.value)
+
+
+def granted(operation: Operation, principal: Principal) -> Grant:
+    """What a principal may have of an operation. Raises `AccessDenied`."""
+    found = grant(operation, principal.roles)
+    if found is Grant.NONE:
+        able = [role.value for role in Role if grant(operation, [role]) is not Grant.NONE]
+        raise AccessDenied(principal.subject, operation=operation.value, missing=able)
+    if operation in WHOLE_STORE and principal.tenant is not None:
+        raise AccessDenied(principal.subject, operation=operation.value, missing=[], whole_store=True)
+    return found
