@@ -18,6 +18,8 @@ SAMPLES: list[CheckpointError] = [
     errors.EventIdReused("id", event_id="e", differs="payload"),
     errors.Quarantined("id", last_good_revision=3, reason="r"),
     errors.HistoryRemoved("what", reason="r"),
+    errors.AccessDenied("subject", operation="load", missing=["reader"]),
+    errors.AuditUnavailable("place", "problem"),
     errors.InvalidRequest("field", "problem", hint="hint"),
     errors.InvalidPayload("$", "problem"),
     errors.TooLarge("id", size=2, limit=1),

@@ -1,6 +1,6 @@
 """A file that an earlier version wrote is brought up to date where it is: it may hold history that no log has any more.
 
-`files/format-1*.duckdb.gz` were written by the code of format 1: what `applied` applies.
+`files/format-N*.duckdb.gz` were written by the code of format N: what `applied` applies.
 """
 
 from __future__ import annotations
@@ -38,8 +38,11 @@ def applied(projection: Projection) -> list[RevisionRow]:
     return rows
 
 
-@pytest.mark.parametrize(("name", "keep_events"), [("format-1.duckdb.gz", True), ("format-1-without-events.duckdb.gz", False)])
-def test_a_file_of_format_1_answers_as_one_of_today(tmp_path: Path, name: str, keep_events: bool) -> None:
+@pytest.mark.parametrize(
+    ("name", "keep_events"),
+    [(f"format-{number}{what}.duckdb.gz", not what) for number in (1, 2) for what in ("", "-without-events")],
+)
+def test_a_file_of_an_earlier_format_answers_as_one_of_today(tmp_path: Path, name: str, keep_events: bool) -> None:
     old = unpacked(name, tmp_path)
     with opened(tmp_path / "new.duckdb", keep_events=keep_events) as today:
         rows = applied(today)
