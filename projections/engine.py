@@ -142,17 +142,17 @@ class Projection:
             self._steps = {name: self._database.writer.extract_statements(sql)[0] for name, sql in _APPLY.items()}
             self._load_quarantined()
             self.count_unsettled()
-        except duckdb.Error as error:
-            failure = translated(error, self.path)
+        except (duckdb.Error, InvalidQuery) as error:
+            failure = translated(error, self.path) if isinstance(error, duckdb.Error) else error
             # The statements are fixed ones: if they make no sense to this file, it is the file that is wrong.
             raise (ProjectionDamaged(self.path, str(error)) if isinstance(failure, InvalidQuery) else failure) from error
 
     def _load_quarantined(self) -> None:
-        self._quarantined = frozenset(row[0] for row in self._database.writer.execute(self._steps["quarantined"]).fetchall())
+        self._quarantined = frozenset(row[0] for row in self.query(_APPLY["quarantined"]))
 
     def count_unsettled(self) -> None:
         """Make `unsettled_bytes` exact again."""
-        self._unsettled = self._database.writer.execute(self._steps["unsettled"]).fetchall()[0][0]
+        self._unsettled = self.query(_APPLY["unsettled"])[0][0]
 
     @property
     def unsettled_bytes(self) -> int:
