@@ -112,7 +112,7 @@ def test_an_access_topic_with_other_settings_is_refused_listing_every_difference
     create_store(f"kafka://{broker}/{topic}?state={tmp_path}", partitions=1)
     admin = KafkaAdminClient(bootstrap_servers=broker)
     try:
-        wrong = {"cleanup.policy": "compact", "retention.ms": "1000", "flush.messages": "7"}
+        wrong = {"cleanup.policy": "compact", "retention.ms": "1000", "flush.messages": "7", "message.timestamp.type": "CreateTime"}
         admin.create_topics({f"{topic}.access": {"num_partitions": 2, "replication_factor": 1, "configs": wrong}})
     finally:
         admin.close()

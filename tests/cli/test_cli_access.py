@@ -1,0 +1,135 @@
+"""--as, --tenant, --role on the command line; every command is an operation or concerns no store; the access report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from eventlog.privacy.principals import Operation, Role, grant
+from tests.cli.command_line import eventlog, inside, put
+from tests.cli.test_cli_help import COMMANDS
+
+_NOTHING: tuple[Operation, ...] = ()
+OPERATIONS: dict[str, tuple[Operation, ...]] = {
+    "demo": _NOTHING,  # a store of its own
+    "broker up": _NOTHING,  # no store at all
+    "broker down": _NOTHING,
+    "broker status": _NOTHING,
+    "init": (Operation.CREATE,),
+    "topic create": (Operation.CREATE,),
+    "topic check": (Operation.DOCTOR,),
+    "put": (Operation.COMPARE_AND_SWAP, Operation.LOAD_REVISION),
+    "get": (Operation.LOAD_REVISION,),
+    "list": (Operation.LIST,),
+    "log": (Operation.HISTORY,),
+    "tail": (Operation.SUBSCRIBE,),
+    "report": (Operation.REPORT,),
+    "report access": (Operation.REPORT_ACCESS,),
+    "sql": (Operation.SQL,),
+    "verify": (Operation.VERIFY,),
+    "doctor": (Operation.DOCTOR,),
+    "rebuild": (Operation.REBUILD,),
+    "access prune": (Operation.ACCESS_PRUNE,),
+    "ingest chats": (Operation.COMPARE_AND_SWAP,),
+    "import runifold": (Operation.IMPORT,),
+}
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    address = tmp_path_factory.mktemp("access") / "store"
+    assert inside("init", address, "--access", "strict").code == 0
+    return address
+
+
+def as_(role: str, *more: str) -> tuple[str, ...]:
+    return ("--as", f"some-{role}", "--role", role, *more)
+
+
+def test_every_command_is_an_operation_of_the_table() -> None:
+    names = {"report" if path[0] == "report" and path != ("report", "access") else " ".join(path) for path in COMMANDS}
+    assert names == set(OPERATIONS)
+
+
+COMMAND_LINES = {
+    "get": ("get", "ID"),
+    "list": ("list",),
+    "log": ("log", "ID"),
+    "tail": ("tail", "--from-start", "--idle-timeout", "0"),
+    "report": ("report", "audit"),
+    "report access": ("report", "access"),
+    "sql": ("sql", "SELECT 1"),
+    "verify": ("verify",),
+    "rebuild": ("rebuild",),
+    "access prune": ("access", "prune", "--older-than", "2020-01-01T00:00:00Z"),
+}
+
+
+@pytest.mark.parametrize("name", COMMAND_LINES)
+def test_a_command_ends_as_the_table_says(store: Path, name: str) -> None:
+    identity = put(store, {"n": 0}, "--kind", "acme.order")["id"]
+    for role in Role:
+        words = [identity if word == "ID" else word for word in COMMAND_LINES[name]]
+        run = inside(*words, *as_(role), "--store", store)
+        allowed = all(grant(operation, [role]).value for operation in OPERATIONS[name])
+        assert run.code == (0 if allowed else 19), (role, run)
+        if not allowed:
+            assert f"some-{role} may not {OPERATIONS[name][0]}" in run.err
+
+
+def test_a_denial_is_19_and_says_which_role_is_missing(store: Path) -> None:
+    run = eventlog("sql", "SELECT 1", *as_("reader"), "--store", store, "--format", "json")
+    assert run.code == 19
+    error = run.error()
+    assert (error["kind"], error["operation"], error["missing"]) == ("DENIED", "sql", ["admin"])
+
+
+def test_another_tenants_checkpoint_is_not_found_with_the_words_of_an_absent_one(store: Path) -> None:
+    identity = put(store, {"n": 0}, "--kind", "acme.order", "--tenant", "south")["id"]
+    run = inside("get", identity, *as_("reader", "--tenant", "north"), "--store", store)
+    assert (run.code, run.err.splitlines()[0]) == (3, f"error: checkpoint {identity} not found")
+    assert inside("get", identity, *as_("reader", "--tenant", "south"), "--store", store).code == 0
+
+
+def test_an_auditor_gets_no_payload_and_is_told_so(store: Path) -> None:
+    identity = put(store, {"secret": "marker-of-the-payload"}, "--kind", "acme.order")["id"]
+    shown = inside("get", identity, *as_("auditor"), "--store", store, "--format", "json").json()
+    assert shown["payload_withheld"] is True
+    assert "payload" not in shown
+    assert inside("get", identity, "--payload", *as_("auditor"), "--store", store).code == 19
+    tail = ("tail", "--from-start", "--idle-timeout", "0", "--store", str(store), "--format", "json")
+    assert inside(*tail, "--payload", *as_("auditor")).code == 19
+    run = inside(*tail, *as_("auditor"))
+    assert run.code == 0
+    assert "marker-of-the-payload" not in run.out
+
+
+def test_who_read_a_revision_is_one_command(store: Path) -> None:
+    identity = put(store, {"n": 0}, "--kind", "acme.order", "--tenant", "north")["id"]
+    assert inside("get", identity, *as_("reader"), "--store", store, env={"EVENTLOG_REASON": "ticket 4711"}).code == 0
+    question = ("report", "access", "--checkpoint", identity, "--revision", "0", "--action", "load_revision", "--store", store)
+    found = inside(*question, "--format", "json").json()
+    assert [(row["subject"], row["reason"]) for row in found] == [("some-reader", "ticket 4711")]
+    assert inside(*question, *as_("auditor", "--tenant", "north"), "--format", "json").json() == found
+    assert inside(*question, *as_("auditor", "--tenant", "south"), "--format", "json").json() == []
+
+
+def test_the_settings_say_who_is_asking(store: Path) -> None:
+    who = {"EVENTLOG_SUBJECT": "from-settings", "EVENTLOG_ROLE": "reader, auditor", "EVENTLOG_TENANT": "north"}
+    receipt = eventlog("put", "-", "--kind", "acme.order", "--store", store, stdin="{}", env=who)
+    assert receipt.code == 19
+    assert "from-settings may not compare_and_swap" in receipt.err
+    assert eventlog("list", "--store", store, env=who).code == 0
+
+
+@pytest.mark.parametrize(
+    "arguments", [("--as", "x"), ("--role", "reader"), ("--as", "x", "--role", "king"), (*as_("reader"), "--actor", "other")]
+)
+def test_half_of_a_principal_is_refused(store: Path, arguments: tuple[str, ...]) -> None:
+    assert inside("list", *arguments, "--store", store).code == 6
+
+
+def test_a_store_is_never_opened_less_strictly(store: Path) -> None:
+    assert inside("list", "--store", store, env={"EVENTLOG_ACCESS": "buffered"}).code == 15
+    assert inside("list", "--store", store, env={"EVENTLOG_ACCESS": "strict"}).code == 0
