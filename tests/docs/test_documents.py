@@ -20,7 +20,7 @@ TESTS = {
     for name in re.findall(r"def (test_\w+)\(", path.read_text(encoding="utf-8"))
 }
 CHECKER = tuple(f"testing/{name}" for name in ("history", "stream", "sessions", "tally", "verdict", "checker"))
-PURE = ("position", "ids", "payload", "event", "codec", "rules", "errors", "checkpoint", "retry", "revision", *CHECKER)
+PURE = ("position", "ids", "payload", "event", "codec", "rules", "errors", "checkpoint", "retry", "revision", "privacy/principals", *CHECKER)
 
 
 def blocks(language: str) -> list[str]:
@@ -59,7 +59,7 @@ def environment() -> dict[str, str]:
 COMMAND_FOLDER = REPOSITORY / "tests" / "docs" / "bin"
 
 
-@pytest.mark.parametrize("document", ["docs/guarantees.md", "docs/cases.md", "docs/decisions.md", "docs/testing-a-store.md"])
+@pytest.mark.parametrize("document", ["docs/guarantees.md", "docs/cases.md", "docs/decisions.md", "docs/testing-a-store.md", "docs/privacy.md"])
 def test_every_test_that_a_document_names_exists(document: str) -> None:
     text = (REPOSITORY / document).read_text(encoding="utf-8")
     missing = {name for name in re.findall(r"`(test_\w+)`", text) if name not in TESTS}
@@ -90,7 +90,7 @@ def test_the_pure_core_imports_no_client_library(module: str) -> None:
     assert {name.split(".")[0] for name in names}.isdisjoint({"kafka", "duckdb", "sqlite3", "projections", "asyncio", "socket"}), names
 
 
-@pytest.mark.parametrize("module", ["rules", *CHECKER])
+@pytest.mark.parametrize("module", ["rules", "privacy/principals", *CHECKER])
 def test_rules_have_no_clock_and_no_chance(module: str) -> None:
     assert imported(REPOSITORY / "eventlog" / f"{module}.py").isdisjoint({"time", "random", "datetime", "os", "secrets", "pathlib"})
 
