@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol, cast
 
 from benchmarks import (
+    embedded_access,
     embedded_callers,
     embedded_commit,
     embedded_disk,
@@ -42,6 +43,7 @@ BENCHMARKS: tuple[Benchmark, ...] = cast(
         embedded_history,
         embedded_disk,
         embedded_turn,
+        embedded_access,
         kafka_commit,
         kafka_callers,
         kafka_catch_up,

@@ -20,7 +20,20 @@ TESTS = {
     for name in re.findall(r"def (test_\w+)\(", path.read_text(encoding="utf-8"))
 }
 CHECKER = tuple(f"testing/{name}" for name in ("history", "stream", "sessions", "tally", "verdict", "checker"))
-PURE = ("position", "ids", "payload", "event", "codec", "rules", "errors", "checkpoint", "retry", "revision", "privacy/principals", *CHECKER)
+PURE = (
+    "position",
+    "ids",
+    "payload",
+    "event",
+    "codec",
+    "rules",
+    "errors",
+    "checkpoint",
+    "retry",
+    "revision",
+    "privacy/principals",
+    *CHECKER,
+)
 
 
 def blocks(language: str) -> list[str]:
@@ -59,7 +72,9 @@ def environment() -> dict[str, str]:
 COMMAND_FOLDER = REPOSITORY / "tests" / "docs" / "bin"
 
 
-@pytest.mark.parametrize("document", ["docs/guarantees.md", "docs/cases.md", "docs/decisions.md", "docs/testing-a-store.md", "docs/privacy.md"])
+@pytest.mark.parametrize(
+    "document", ["docs/guarantees.md", "docs/cases.md", "docs/decisions.md", "docs/testing-a-store.md", "docs/privacy.md"]
+)
 def test_every_test_that_a_document_names_exists(document: str) -> None:
     text = (REPOSITORY / document).read_text(encoding="utf-8")
     missing = {name for name in re.findall(r"`(test_\w+)`", text) if name not in TESTS}
