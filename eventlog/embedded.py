@@ -111,12 +111,6 @@ class EmbeddedLog:
         with self._committed:
             self._committed.notify_all()
 
-    def remembered(self, key: str) -> str | None:
-        """What was chosen for this store when it was made."""
-        with self._readers.connection() as connection:
-            row = connection.execute(_SQL["remembered"], (key,)).fetchone()
-        return None if row is None else str(row[0])
-
     @property
     def identity(self) -> LogIdentity:
         if self._identity is None:

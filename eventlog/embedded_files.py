@@ -128,6 +128,19 @@ def _write_empty(draft: Path, meta: Mapping[str, str]) -> None:
         connection.close()
 
 
+def remembered(directory: Path, key: str) -> str | None:
+    """What was chosen for a store when it was made; None: nothing. Raises as opening it does."""
+    path = directory / LOG_FILE
+    connection = connect(path)
+    try:
+        row = connection.execute(named("embedded.sql")["remembered"], (key,)).fetchone()
+    except sqlite3.Error as error:
+        raise translate(error, path) from error
+    finally:
+        connection.close()
+    return None if row is None else str(row[0])
+
+
 def connect(path: Path, *, wait: bool = True, application_id: int = APPLICATION_ID) -> sqlite3.Connection:
     """A connection with the settings that durability rests on. It may be handed from thread to thread, not shared.
 

@@ -159,8 +159,8 @@ class AccessDenied(CheckpointError):
     hint = "Ask whoever administers the store for one of the roles, or use a principal that has it."
 
     def __init__(self, subject: str, *, operation: str, missing: Sequence[str], whole_store: bool = False) -> None:
-        needs = "it concerns all tenants, and this principal has one" if whole_store else f"it needs the role {' or '.join(missing)}"
-        super().__init__(f"{subject} may not {operation}: {needs}")
+        self.needs = "it concerns all tenants, and this principal has one" if whole_store else f"it needs the role {' or '.join(missing)}"
+        super().__init__(f"{subject} may not {operation}: {self.needs}")
         self.subject = subject
         self.operation = operation
         self.missing = tuple(missing)

@@ -9,7 +9,7 @@ from eventlog.address import DirectoryAddress, KafkaAddress, parse_address
 from eventlog.aio import AsyncCheckpointStore
 from eventlog.catalog import Catalog, CurrentProjection
 from eventlog.embedded import DEFAULT_MAX_EVENT_BYTES, EmbeddedLog
-from eventlog.embedded_files import create
+from eventlog.embedded_files import create, remembered
 from eventlog.errors import ConfigurationError, InvalidRequest
 from eventlog.log import Log
 from eventlog.privacy.access_embedded import create_access_file, open_access_file
@@ -20,6 +20,7 @@ from eventlog.privacy.store import PrincipalStore
 from eventlog.privacy.store_aio import AsyncPrincipalStore
 from eventlog.projector import Projector
 from eventlog.store import DEFAULT_TIMEOUT, CheckpointStore, check_identity
+from projections.access import progress
 
 ACCESS_KEY = "access"  # in the log's `meta`
 
@@ -44,8 +45,8 @@ def create_store(
     mode = access_mode(access)
     recorded = mode is not AccessMode.OFF
     if isinstance(where, DirectoryAddress):
-        remembered = {ACCESS_KEY: mode.value} if recorded else {}
-        create(where.directory, remembered=remembered, companions=create_access_file if recorded else None)
+        chosen = {ACCESS_KEY: mode.value} if recorded else {}
+        create(where.directory, remembered=chosen, companions=create_access_file if recorded else None)
     else:
         from eventlog.kafka.access import create_access_topic
         from eventlog.kafka.topic import create_topic
@@ -117,7 +118,7 @@ def _open_directory(
     log = EmbeddedLog(directory=where.directory, max_event_bytes=max_event_bytes or DEFAULT_MAX_EVENT_BYTES)
     log.open()
     try:
-        own = access_mode(log.remembered(ACCESS_KEY) or AccessMode.OFF)
+        own = access_mode(remembered(where.directory, ACCESS_KEY) or AccessMode.OFF)
         mode = _mode(own, wanted)
         accesses = None if mode is AccessMode.OFF else open_access_file(where.directory, make=own is AccessMode.OFF)
     except BaseException:
@@ -136,9 +137,11 @@ def _open_topic(
     try:
         found = open_access_topic(where)
         mode = _mode(AccessMode.OFF if found is None else found[1], wanted)
-        if found is None and mode is not AccessMode.OFF:
-            hint = "It is made with the store: `eventlog init --access strict`."
-            raise ConfigurationError(f"{where} has no access topic, and accesses must be recorded here", hint=hint)
+        followed = found is None and progress(log.view.flushed()) is not None
+        if found is None and (followed or mode is not AccessMode.OFF):
+            why = "its projection has followed one: it was deleted" if followed else "accesses must be recorded here"
+            hint = "Find out who deleted it." if followed else "It is made with the store: `eventlog init --access strict`."
+            raise ConfigurationError(f"{where} has no access topic, and {why}", hint=hint)
     except BaseException:
         log.close()
         raise

@@ -52,12 +52,12 @@ class RevisionReader:
         self._tenant = tenant
         self._withholds = False
         self._hot = LeastRecentlyUsed[_Hot](entries=_HOT_ENTRIES, weight=_HOT_BYTES)
-        self._own = LeastRecentlyUsed[bool](entries=_HOT_ENTRIES, weight=_HOT_ENTRIES)  # ids of this tenant; another's are asked anew
+        self._tenants = LeastRecentlyUsed[str](entries=_HOT_ENTRIES, weight=_HOT_ENTRIES)
 
     def limited(self, tenant: str | None, *, withholds: bool) -> RevisionReader:
         """The same reader, with the same cache, for one tenant; `withholds`: with `PAYLOAD_WITHHELD` in the place of payloads."""
         other = RevisionReader(log=self._log, catalog=self._catalog, tenant=tenant)
-        other._hot, other._withholds = self._hot, withholds
+        other._hot, other._tenants, other._withholds = self._hot, self._tenants, withholds
         return other
 
     def load(
@@ -215,11 +215,11 @@ class RevisionReader:
 
     def _is_own(self, identity: CheckpointId, at_least: Position | None = None) -> bool:
         """Whether this tenant may know of a checkpoint. Asked before anything else, so that another tenant's is as an absent one."""
-        if self._tenant is None or self._own.get(identity):
+        if self._tenant is None or self._tenants.get(identity) == self._tenant:
             return True
         if self._log.tenant_of(identity, at_least=at_least) != self._tenant:
-            return False
-        self._own.put(identity, True, 1)  # a checkpoint keeps its tenant for ever
+            return False  # not remembered: the next time takes as long, as for an absent one
+        self._tenants.put(identity, self._tenant)  # a checkpoint keeps its tenant for ever
         return True
 
     def _visible(self, tenant: str) -> bool:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from eventlog.errors import ConfigurationError
+from eventlog.errors import ConfigurationError, Corrupted, InvalidRequest, SchemaMismatch
+from eventlog.ids import CheckpointId
 from eventlog.position import Position
 from eventlog.privacy.access_event import decode
 from eventlog.privacy.access_log import AccessLog, AccessRecord
@@ -12,12 +13,14 @@ from projections.access import AccessBatch, apply_accesses, progress, retain
 from projections.engine import Projection
 from projections.rows import AccessRow
 
+UNREADABLE = "unreadable"
+
 
 def follow_accesses(log: AccessLog, projection: Projection) -> None:
     """Brings a projection up to the access log's end, and lets go in it of what retention has removed from the log.
 
     Killed at any instruction, it goes on where the last transaction ended. Raises `ConfigurationError` when the projection has followed
-    another access log, `SchemaMismatch` or `Corrupted` for a record that cannot be read.
+    another access log.
     """
     before = progress(projection)
     if before is not None and before.log_id != log.identity:
@@ -32,33 +35,37 @@ def follow_accesses(log: AccessLog, projection: Projection) -> None:
 
 
 def rows_of(records: Sequence[AccessRecord]) -> list[AccessRow]:
-    """Records as the projection takes them. Raises `SchemaMismatch` or `Corrupted`."""
-    rows = []
-    for record in records:
+    """Records as the projection takes them. One that cannot be read, which only a foreign writer's can be, is a row that says so."""
+    return [_row(record) for record in records]
+
+
+def _row(record: AccessRecord) -> AccessRow:
+    place = (record.partition, record.offset)
+    try:
         sealed = decode(record.value)
         event = sealed.event
-        rows.append(
-            AccessRow(
-                record.partition,
-                record.offset,
-                event.at,
-                event.subject,
-                ",".join(event.roles),
-                event.tenant,
-                event.action,
-                event.outcome.value,
-                event.checkpoint_id,
-                event.revision,
-                event.last_revision,
-                event.event_id,
-                event.target,
-                event.items,
-                event.position,
-                event.reason,
-                event.detail,
-                sealed.session,
-                sealed.number,
-                sealed.hash,
-            )
-        )
-    return rows
+        ids = [None if each is None else CheckpointId(each) for each in (event.checkpoint_id, event.event_id)]
+    except (SchemaMismatch, Corrupted, InvalidRequest) as error:
+        unknown = (None,) * 8
+        return AccessRow(*place, record.recorded_at, UNREADABLE, "", None, UNREADABLE, "failed", *unknown, str(error), "", 0, b"")
+    return AccessRow(
+        *place,
+        event.at,
+        event.subject,
+        ",".join(event.roles),
+        event.tenant,
+        event.action,
+        event.outcome.value,
+        ids[0],
+        event.revision,
+        event.last_revision,
+        ids[1],
+        event.target,
+        event.items,
+        event.position,
+        event.reason,
+        event.detail,
+        sealed.session,
+        sealed.number,
+        sealed.hash,
+    )

@@ -47,8 +47,7 @@ class GuardedCatalog(Catalog):
     def report(self, name: str, parameters: Mapping[str, Any]) -> Table:
         """See `Catalog.report`."""
         operation = Operation.REPORT_ACCESS if name == ACCESS_REPORT else Operation.REPORT
-        checkpoint = parameters.get("checkpoint")
-        asked = Access(operation, checkpoint if isinstance(checkpoint, str) else None, tenant=parameters.get("tenant"), target=str(name))
+        asked = Access(operation, parameters.get("checkpoint"), tenant=parameters.get("tenant"), target=name)
         with self._guard.reading(asked) as access:
             table = self._inner.report(name, parameters)
             access.items = len(table.rows)

@@ -13,12 +13,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from eventlog.errors import AccessDenied, AuditUnavailable, CheckpointError, InvalidRequest, NotFound
-from eventlog.ids import EventId
+from eventlog.ids import CheckpointId
 from eventlog.privacy.access_event import AccessEvent, AccessOutcome
 from eventlog.privacy.principals import Grant, Operation, Principal, granted
 from eventlog.privacy.recorder import AccessRecorder
 
-_MOST_TARGET = 1_000  # characters of an SQL statement that are kept
+_MOST_TEXT = 1_000  # characters that are kept, of an SQL statement for example
 
 
 @dataclass(slots=True)
@@ -56,8 +56,8 @@ class AccessGuard:
         """What the roles give. Raises `AccessDenied`, which is on record by then, or `AuditUnavailable`."""
         try:
             return granted(access.operation, self.principal)
-        except AccessDenied:
-            self.record([self.event(access, AccessOutcome.REFUSED, "the roles do not allow it")])
+        except AccessDenied as error:
+            self.record([self.failure(access, error)])
             raise
 
     @contextlib.contextmanager
@@ -98,14 +98,14 @@ class AccessGuard:
             time.time_ns() // 1_000_000,
             who.subject,
             tuple(sorted(who.roles)),
-            who.tenant if access.tenant is None else access.tenant,
+            _text(who.tenant if access.tenant is None else access.tenant),
             access.operation.value,
             outcome,
-            access.checkpoint_id,
+            known_id(access.checkpoint_id),
             _whole(access.revision),
             _whole(access.last_revision),
-            access.event_id,
-            None if access.target is None else access.target[:_MOST_TARGET],
+            known_id(access.event_id),
+            _text(access.target),
             access.items,
             access.position,
             self.reason,
@@ -117,7 +117,7 @@ class AccessGuard:
         if isinstance(error, NotFound):
             return self.event(access, AccessOutcome.ABSENT)
         if isinstance(error, AccessDenied):
-            return self.event(access, AccessOutcome.REFUSED, "the roles do not allow it")
+            return self.event(access, AccessOutcome.REFUSED, error.needs)
         kind = error.kind.value if isinstance(error, CheckpointError) else type(error).__name__
         return self.event(access, AccessOutcome.FAILED, f"{kind} {error.field}" if isinstance(error, InvalidRequest) else kind)
 
@@ -132,9 +132,14 @@ def _whole(number: object) -> int | None:
     return number if type(number) is int and 0 <= number < 2**63 else None
 
 
-def known_event_id(given: object) -> str | None:
-    """An event id as a caller has given it, if it is one."""
+def _text(given: object) -> str | None:
+    """A text that a record can hold."""
+    return given[:_MOST_TEXT].encode("utf-8", "replace").decode() if isinstance(given, str) else None
+
+
+def known_id(given: object) -> str | None:
+    """An id as a caller has given it, if it is one."""
     try:
-        return None if given is None else EventId(given)  # type: ignore[arg-type]
+        return None if given is None else str(CheckpointId(given))  # type: ignore[arg-type]
     except (InvalidRequest, TypeError):
         return None

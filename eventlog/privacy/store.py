@@ -17,7 +17,7 @@ from eventlog.log import Log
 from eventlog.position import Position
 from eventlog.privacy.access_event import AccessOutcome
 from eventlog.privacy.catalog import GuardedCatalog
-from eventlog.privacy.guard import Access, AccessGuard, known_event_id
+from eventlog.privacy.guard import Access, AccessGuard, known_id
 from eventlog.privacy.principals import Grant, Operation, Principal, grant
 from eventlog.revision import Gap, Revision
 from eventlog.store import CheckpointStore
@@ -101,7 +101,7 @@ class PrincipalStore(CheckpointStore):
         """See `CheckpointStore.delete`."""
         identity = CheckpointId(checkpoint_id)
         revision = expected + 1 if type(expected) is int else None
-        with self.guard.writing(Access(Operation.DELETE, identity, revision, event_id=known_event_id(event_id))):
+        with self.guard.writing(Access(Operation.DELETE, identity, revision, event_id=known_id(event_id))):
             return super().delete(identity, expected, event_id=event_id, timeout=timeout)
 
     def import_revision(self, checkpoint: Checkpoint, *, timeout: float | None = None) -> Receipt:
@@ -111,11 +111,7 @@ class PrincipalStore(CheckpointStore):
 
     def resolve(self, event: EventId | UUID | str | Checkpoint, *, timeout: float | None = None) -> Receipt | None:
         """See `CheckpointStore.resolve`."""
-        asked = (
-            proposed(Operation.RESOLVE, event)
-            if isinstance(event, Checkpoint)
-            else Access(Operation.RESOLVE, event_id=known_event_id(event))
-        )
+        asked = proposed(Operation.RESOLVE, event) if isinstance(event, Checkpoint) else Access(Operation.RESOLVE, event_id=known_id(event))
         with self.guard.reading(asked) as access:
             receipt = super().resolve(event, timeout=timeout)
             if receipt is None:
@@ -283,10 +279,10 @@ def proposed(operation: Operation, checkpoint: Any) -> Access:
         return Access(operation)
     return Access(
         operation,
-        known_event_id(checkpoint.id),
+        checkpoint.id,
         checkpoint.revision,
-        event_id=known_event_id(checkpoint.event_id),
-        tenant=checkpoint.tenant if isinstance(checkpoint.tenant, str) else None,
+        event_id=checkpoint.event_id,
+        tenant=checkpoint.tenant,
     )
 
 

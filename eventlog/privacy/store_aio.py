@@ -14,7 +14,7 @@ from eventlog.checkpoint import Checkpoint, Receipt
 from eventlog.errors import AccessDenied, AuditUnavailable, CheckpointError
 from eventlog.ids import CheckpointId
 from eventlog.position import Position
-from eventlog.privacy.access_event import AccessEvent, AccessOutcome
+from eventlog.privacy.access_event import AccessEvent
 from eventlog.privacy.access_log import AccessMode
 from eventlog.privacy.guard import Access
 from eventlog.privacy.principals import Operation, Principal, granted
@@ -92,8 +92,8 @@ class AsyncPrincipalStore(AsyncCheckpointStore):
         guard = self._guarded.guard
         try:
             granted(access.operation, guard.principal)
-        except AccessDenied:
-            await self._record([guard.event(access, AccessOutcome.REFUSED, "the roles do not allow it")])
+        except AccessDenied as error:
+            await self._record([guard.failure(access, error)])
             raise
 
     async def _record(self, events: Sequence[AccessEvent]) -> None:

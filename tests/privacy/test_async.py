@@ -94,7 +94,8 @@ def test_callers_of_one_loop_share_a_durable_write(tmp_path: Path, monkeypatch: 
     async def main() -> None:
         async with await open_async_store(tmp_path / "store", actor="many") as store:
             monkeypatch.setattr(EmbeddedAccessLog, "_write", counted)
-            store._store.recorder.log._group._write = store._store.recorder.log._write  # type: ignore[union-attr,attr-defined]
+            log: Any = store._store.recorder and store._store.recorder.log
+            log._group._write = log._write
             assert await asyncio.gather(*(store.load(first.id) for _ in range(CALLERS))) == [first] * CALLERS
 
     asyncio.run(main())

@@ -106,6 +106,23 @@ def test_a_topic_remembers_its_mode_and_cannot_be_loosened(broker: str, topic: s
         assert mode(store) is AccessMode.STRICT
 
 
+def test_a_projection_that_has_followed_an_access_topic_misses_it(broker: str, topic: str, tmp_path: Path) -> None:
+    from kafka import KafkaAdminClient
+
+    address = f"kafka://{broker}/{topic}?state={tmp_path}"
+    create_store(address, partitions=1, access="buffered")
+    with open_store(address) as store:
+        stream(store, 1)
+        assert trail(store)
+    admin = KafkaAdminClient(bootstrap_servers=broker)
+    try:
+        admin.delete_topics([f"{topic}.access"])
+    finally:
+        admin.close()
+    with pytest.raises(ConfigurationError, match="was deleted"):
+        open_store(address)
+
+
 def test_an_access_topic_with_other_settings_is_refused_listing_every_difference(broker: str, topic: str, tmp_path: Path) -> None:
     from kafka import KafkaAdminClient
 

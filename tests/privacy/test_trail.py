@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import sqlite3
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from eventlog import CheckpointError, CheckpointStore, Conflict, Revision, open_store
+from eventlog import AccessDenied, CheckpointError, CheckpointStore, Conflict, InvalidRequest, Revision, create_store, open_store
 from eventlog.checkpoint import to_millis
 from eventlog.recovery import AgentRun, Model
 from eventlog.verification import verify
@@ -100,6 +104,37 @@ def test_what_is_absent_or_asked_wrongly_is_on_record_too(store: CheckpointStore
     ]
 
 
+def test_whatever_a_caller_passes_the_record_can_be_read(store: CheckpointStore) -> None:
+    who = somebody("admin")
+    mine: Any = store.for_principal(who)
+    calls: tuple[Callable[[], object], ...] = (
+        lambda: mine.catalog.report("audit", {"checkpoint": "no uuid", "tenant": 5}),
+        lambda: mine.catalog.sql("SELECT '\ud800'"),
+        lambda: mine.list(tenant=5),
+        lambda: mine.compare_and_swap("no checkpoint", None),
+        lambda: mine.compare_and_swap(initial().model_copy(update={"id": "x", "tenant": 7, "revision": 2**70, "event_id": None}), None),
+        lambda: mine.delete(initial().id, "two"),
+    )
+    for call in calls:
+        with contextlib.suppress(CheckpointError, TypeError):  # DuckDB takes no lone surrogate
+            call()
+    assert len(trail(store, subject=who.subject)) >= len(calls)
+    assert verify(store).is_clean
+
+
+def test_a_foreign_record_in_the_access_log_is_shown_and_stops_nobody(tmp_path: Path) -> None:
+    create_store(tmp_path / "store", access="strict")
+    with open_store(tmp_path / "store") as store:
+        last = stream(store, 1)[-1]
+        other = sqlite3.connect(tmp_path / "store" / "access.sqlite3")
+        other.execute("INSERT INTO accesses SELECT max(position) + 1, max(recorded_at), x'00' FROM accesses")
+        other.commit()
+        other.close()
+        store.load(last.id)
+        assert [row["action"] for row in trail(store)][:3] == ["compare_and_swap", "unreadable", "load"]
+        assert [fault.position for fault in verify(store).faults] == ["0:1"]
+
+
 def test_lists_reports_and_sql_are_recorded_with_how_much_they_gave(store: CheckpointStore) -> None:
     last = stream(store, 2, kind="trail.listed")[-1]
     who = somebody("admin")
@@ -152,12 +187,8 @@ def test_a_run_of_an_agent_needs_nothing_new(store: CheckpointStore) -> None:
     assert set(outcomes(store, subject=who.subject)) == {("compare_and_swap", "allowed")}
 
 
-def test_a_store_that_records_nothing_has_roles_all_the_same(tmp_path: object) -> None:
-    from pathlib import Path
-
-    from eventlog import AccessDenied, InvalidRequest, create_store
-
-    place = Path(str(tmp_path)) / "store"
+def test_a_store_that_records_nothing_has_roles_all_the_same(tmp_path: Path) -> None:
+    place = tmp_path / "store"
     create_store(place)
     with open_store(place) as store:
         last = stream(store, 1)[-1]
