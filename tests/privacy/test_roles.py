@@ -27,9 +27,12 @@ from tests.privacy.operations import PERFORMED, Denied, Scene
 from tests.privacy.samples import outcomes, somebody
 from tests.store.samples import initial, stream
 
-CELLS = [(operation, role) for operation in Operation for role in Role]
 NOT_RECORDED = {Operation.POSITION, Operation.INTERNALS, Operation.ACT_FOR, Operation.CREATE}
 COLUMN = Role.AUDITOR  # on Kafka: the one with all kinds of cells
+CELLS = [
+    *(pytest.param("embedded", operation, role, id=f"embedded-{operation}-{role}") for operation in Operation for role in Role),
+    *(pytest.param("kafka", operation, COLUMN, id=f"kafka-{operation}-{COLUMN}", marks=pytest.mark.broker) for operation in Operation),
+]
 
 
 def scene(store: CheckpointStore, principal: Principal, folder: Path, **fields: Any) -> Scene:
@@ -37,12 +40,8 @@ def scene(store: CheckpointStore, principal: Principal, folder: Path, **fields: 
     return Scene(store.for_principal(principal), principal, stream(store, 2, **fields)[-1], before, folder)
 
 
-@pytest.mark.parametrize(("operation", "role"), CELLS, ids=lambda each: each.value)
-def test_a_role_may_do_what_its_cell_says_and_nothing_else(
-    recorded: Recorded, kind: str, operation: Operation, role: Role, tmp_path: Path
-) -> None:
-    if kind == "kafka" and (role is not COLUMN or operation is Operation.REBUILD):
-        pytest.skip("on Kafka one column is done")
+@pytest.mark.parametrize(("kind", "operation", "role"), CELLS, indirect=["kind"])
+def test_a_role_may_do_what_its_cell_says_and_nothing_else(recorded: Recorded, operation: Operation, role: Role, tmp_path: Path) -> None:
     store, who = recorded.store, somebody(role)
     given = scene(store, who, tmp_path)
     cell = grant(operation, [role])
@@ -67,12 +66,9 @@ def test_a_role_may_do_what_its_cell_says_and_nothing_else(
         assert (operation.value, "allowed") in outcomes(store, subject=who.subject)
 
 
+@pytest.mark.parametrize("kind", ["embedded"], indirect=True)
 @pytest.mark.parametrize("operation", sorted(WHOLE_STORE - {Operation.CREATE}), ids=str)
-def test_what_concerns_all_tenants_is_refused_to_whoever_has_one(
-    recorded: Recorded, kind: str, operation: Operation, tmp_path: Path
-) -> None:
-    if kind == "kafka":
-        pytest.skip("the same code")
+def test_what_concerns_all_tenants_is_refused_to_whoever_has_one(recorded: Recorded, operation: Operation, tmp_path: Path) -> None:
     who = somebody("admin", "north")
     with pytest.raises(AccessDenied, match="all tenants"):
         PERFORMED[operation](scene(recorded.store, who, tmp_path, tenant="north"))

@@ -23,9 +23,12 @@ from eventlog import (
 )
 from tests.store.samples import UNUSED_ID, described, initial, revisions, stream
 
+OF_THE_PACKAGE = {"entrusted", "require_payloads"}  # what is done to the whole of a store is not done on a loop
+NEVER_WAITS = {"for_principal"}
+
 
 def public(cls: type) -> dict[str, Any]:
-    return {name: value for name, value in vars(cls).items() if not name.startswith("_")}
+    return {name: value for name, value in vars(cls).items() if not name.startswith("_") and name not in OF_THE_PACKAGE}
 
 
 def test_both_stores_have_the_same_names_and_arguments() -> None:
@@ -35,6 +38,8 @@ def test_both_stores_have_the_same_names_and_arguments() -> None:
         if inspect.isfunction(sync[name]):
             here, there = inspect.signature(sync[name]), inspect.signature(aio[name])
             assert list(here.parameters.values()) == list(there.parameters.values()), name
+            if name in NEVER_WAITS:
+                continue
             returns = (
                 here.return_annotation.replace("Iterator", "AsyncIterator") if name in {"history", "subscribe"} else here.return_annotation
             )
