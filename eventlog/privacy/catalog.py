@@ -22,6 +22,7 @@ class GuardedCatalog(Catalog):
         self._inner = catalog
         self._guard = guard
         self._reader = reader
+        self.tenant = catalog.tenant
         self.keeps_gaps = catalog.keeps_gaps
 
     def list(self, **filters: Any) -> Page:

@@ -11,6 +11,7 @@ import duckdb
 import pytest
 
 from projections.errors import ProjectionDamaged, ProjectionError, ProjectionForeign, ProjectionLocked
+from projections.identity import FORMAT_VERSION
 from tests.read_side.samples import batch_of, everything, log, opened, row
 
 OPEN_IN_ANOTHER_PROCESS = """
@@ -81,7 +82,7 @@ def test_a_newer_format_is_refused_by_its_version(tmp_path: Path) -> None:
         connection.execute("UPDATE meta SET format_version = 99")
     with pytest.raises(ProjectionForeign) as caught:
         opened(tmp_path / "p.duckdb").open()
-    assert (caught.value.expected, caught.value.found) == ("format version 2", "format version 99")
+    assert (caught.value.expected, caught.value.found) == (f"format version {FORMAT_VERSION}", "format version 99")
 
 
 def test_a_database_of_something_else_is_refused_and_left_alone(tmp_path: Path) -> None:
