@@ -65,7 +65,7 @@ def test_strict_everything_that_was_handed_out_by_a_killed_process_is_on_record(
     assert not missing
 
 
-def test_buffered_a_killed_process_loses_no_more_than_is_stated(tmp_path: Path, record_property: Callable[[str, object], None]) -> None:
+def test_buffered_a_killed_process_loses_no_more_than_is_stated(tmp_path: Path) -> None:
     create_store(tmp_path / "store", access="buffered")
     address = str(tmp_path / "store")
     ids = _checkpoints(address)
