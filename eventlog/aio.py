@@ -22,6 +22,7 @@ from eventlog.event import EventType
 from eventlog.ids import CheckpointId, EventId
 from eventlog.log import Log, Outcome
 from eventlog.position import Position
+from eventlog.privacy.data_keys import DataKeys
 from eventlog.revision import Gap, Revision
 from eventlog.rules import Proposal
 from eventlog.store import CheckpointStore
@@ -46,20 +47,21 @@ class AsyncCheckpointStore:
 
     async def compare_and_swap(self, checkpoint: Checkpoint, expected: int | None, *, timeout: float | None = None) -> Receipt:
         """See `CheckpointStore.compare_and_swap`."""
-        return _receipt(await self._append(self._store._propose(checkpoint, expected), timeout))
+        return _receipt(await self._append(await self._propose(checkpoint, expected), timeout))
 
     async def compare_and_swap_many(
         self, revisions: Iterable[tuple[Checkpoint, int | None]], *, timeout: float | None = None
     ) -> list[Receipt | CheckpointError]:
         """See `CheckpointStore.compare_and_swap_many`."""
-        pending: list[asyncio.Future[Outcome] | CheckpointError] = []
+        proposed: list[Proposal | CheckpointError] = []
         for checkpoint, expected in revisions:
             try:
-                pending.append(self._append(self._store._propose(checkpoint, expected), timeout))
+                proposed.append(await self._propose(checkpoint, expected))
             except CheckpointError as error:
-                pending.append(error)
-        if not pending:
+                proposed.append(error)
+        if not proposed:
             raise InvalidRequest("revisions", "is empty")
+        pending = [each if isinstance(each, CheckpointError) else self._append(each, timeout) for each in proposed]
         return [each if isinstance(each, CheckpointError) else await each for each in pending]
 
     async def delete(
@@ -75,7 +77,7 @@ class AsyncCheckpointStore:
 
     async def import_revision(self, checkpoint: Checkpoint, *, timeout: float | None = None) -> Receipt:
         """See `CheckpointStore.import_revision`."""
-        return _receipt(await self._append(self._store._propose(checkpoint, None, EventType.IMPORTED), timeout))
+        return _receipt(await self._append(await self._propose(checkpoint, None, EventType.IMPORTED), timeout))
 
     async def resolve(self, event: EventId | UUID | str | Checkpoint, *, timeout: float | None = None) -> Receipt | None:
         """See `CheckpointStore.resolve`."""
@@ -170,6 +172,11 @@ class AsyncCheckpointStore:
         """See `CheckpointStore.catalog`; its calls wait, so use `asyncio.to_thread`."""
         return self._store.catalog
 
+    @property
+    def keys(self) -> DataKeys | None:
+        """See `CheckpointStore.keys`."""
+        return self._store.keys
+
     # -- life -----------------------------------------------------------------------------------------------------
 
     async def close(self) -> None:
@@ -183,6 +190,11 @@ class AsyncCheckpointStore:
         await self.close()
 
     # -- inside ---------------------------------------------------------------------------------------------------
+
+    async def _propose(self, checkpoint: Checkpoint, expected: int | None, event_type: EventType = EventType.REVISION) -> Proposal:
+        if self._store._proposes_at_once(checkpoint):
+            return self._store._propose(checkpoint, expected, event_type)
+        return await asyncio.to_thread(self._store._propose, checkpoint, expected, event_type)
 
     def _append(self, proposal: Proposal, timeout: float | None) -> asyncio.Future[Outcome]:
         loop = asyncio.get_running_loop()

@@ -34,6 +34,12 @@ class LogIdentity:
 
     store_id: str
     partitions: int
+    encrypted: bool = False  # for ever: chosen when the store is made
+
+    @property
+    def pinned(self) -> str:
+        """What a projection is pinned to: one of an encrypted store is none of a store in clear text of the same place."""
+        return f"{self.store_id} encrypted" if self.encrypted else self.store_id
 
 
 class Log(Protocol):

@@ -27,7 +27,7 @@ from eventlog.errors import (
     StorageError,
     StoreClosed,
 )
-from eventlog.event import EventHeader
+from eventlog.event import EventHeader, misfit
 from eventlog.ids import CheckpointId
 from eventlog.log import LogIdentity, Record
 from eventlog.position import Position
@@ -66,6 +66,7 @@ def interpret(
     keep_events: bool,
     compacted_before: int,
     partition_of: Callable[[str], int] | None = None,
+    encrypted: bool = False,
 ) -> Interpreted:
     """Judges records in the log's order against the heads before them.
 
@@ -75,13 +76,14 @@ def interpret(
         keep_events: whether rows carry the events' bytes.
         compacted_before: milliseconds of the log's clock; what was recorded earlier may have lost its predecessors to compaction.
         partition_of: where a checkpoint's records belong; None: there is one partition only.
+        encrypted: whether payloads must be sealed, or must not be.
 
     A record that cannot be read, stands under a wrong key, or breaks the rules is quarantined, and every later record of its
     checkpoint with it: what builds on a foreign record is not to be trusted either.
     """
     found = Interpreted()
     blocked = dict(blocked)
-    decoded = [_decoded(record, partition_of) for record in records]
+    decoded = [_decoded(record, partition_of, encrypted) for record in records]
     ids = {each[0].checkpoint_id for each in decoded if not isinstance(each, str)}
     heads = dict(heads_of(list(ids))) if ids else {}
     for record, each in zip(records, decoded, strict=True):
@@ -105,7 +107,7 @@ def interpret(
     return found
 
 
-def _decoded(record: Record, partition_of: Callable[[str], int] | None) -> tuple[EventHeader, bytes] | str:
+def _decoded(record: Record, partition_of: Callable[[str], int] | None, encrypted: bool) -> tuple[EventHeader, bytes] | str:
     """The header and hash, or why there are none."""
     if record.damage is not None:
         return record.damage
@@ -119,7 +121,7 @@ def _decoded(record: Record, partition_of: Callable[[str], int] | None) -> tuple
         return f"its key is not the id of its checkpoint {header.checkpoint_id}"
     if partition_of is not None and partition_of(header.checkpoint_id) != record.partition:
         return f"it belongs to partition {partition_of(header.checkpoint_id)}"
-    return header, digest
+    return misfit(header, encrypted=encrypted) or (header, digest)
 
 
 def checkpoint_of(record: Record, partition_of: Callable[[str], int] | None) -> str | None:
@@ -254,6 +256,7 @@ def follow(
             keep_events=keep_events,
             compacted_before=compacted_before(),
             partition_of=partition_of,
+            encrypted=log.identity.encrypted,
         )
         for quarantined in found.quarantined:
             if quarantined.checkpoint_id is not None:
@@ -341,7 +344,7 @@ class Projector:
 
     def _make(self, path: Path) -> Projection:
         identity = self._log.identity
-        return Projection(path=path, store_id=identity.store_id, partitions=identity.partitions, keep_events=False)
+        return Projection(path=path, store_id=identity.pinned, partitions=identity.partitions, keep_events=False)
 
     def _open(self, *, rebuilding: bool = False) -> Projection:
         path = self._directory / PROJECTION_FILE

@@ -5,12 +5,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import Enum
 from typing import NamedTuple
 
 from eventlog.codec import Draft
-from eventlog.errors import CheckpointError, Conflict, Deleted, EventIdReused, InvalidRequest, NotFound
-from eventlog.event import GENESIS, EventHeader, EventType
+from eventlog.errors import CheckpointError, Conflict, Deleted, EncryptionMismatch, EventIdReused, InvalidRequest, NotFound
+from eventlog.event import GENESIS, IN_CLEAR, CheckpointEvent, EventHeader, EventType
 
 
 class Head(NamedTuple):
@@ -63,6 +64,8 @@ class Proposal(NamedTuple):
     schema_version: int
     usage: dict[str, int]
     draft: Draft
+    sealed: bool = False
+    json_text: Callable[[CheckpointEvent], bytes] = CheckpointEvent.json_text  # opens payloads, to compare a retry's with
 
     def head(self, digest: bytes, partition: int, offset: int, recorded_at: int) -> Head:
         """The head that this proposal becomes when it is committed."""
@@ -104,6 +107,13 @@ def decide(head: Head | None, proposal: Proposal) -> Verdict | CheckpointError:
     if proposal.event_id == head.event_id or revision < head.revision:
         return Verdict.COMPARE
     return rejection(head, proposal)
+
+
+def require_form(proposal: Proposal, *, encrypted: bool) -> None:
+    """Raises `EncryptionMismatch` for a payload in clear text where the log is encrypted, and for a sealed one where it is not."""
+    if proposal.sealed != encrypted and proposal.type != EventType.DELETED:
+        problem = IN_CLEAR if encrypted else "its payload is sealed, and this store is not encrypted"
+        raise EncryptionMismatch(proposal.checkpoint_id, revision=proposal.revision, problem=problem)
 
 
 def rejection(head: Head | None, proposal: Proposal) -> CheckpointError:

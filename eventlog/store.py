@@ -13,14 +13,16 @@ from eventlog.catalog import Catalog, Page
 from eventlog.checkpoint import LAST_REVISION, MAX_TENANT, Checkpoint, Receipt, check_name, check_text, to_millis
 from eventlog.codec import decode_header
 from eventlog.errors import CheckpointError, HistoryRemoved, InvalidRequest, NotFound, OutcomeUnknown
-from eventlog.event import EventType, to_checkpoint
+from eventlog.event import CheckpointEvent, EventType, to_checkpoint
 from eventlog.ids import CheckpointId, EventId
 from eventlog.log import Log, Outcome, Record
+from eventlog.payload import COMPRESS_FROM
 from eventlog.position import Position
+from eventlog.privacy.data_keys import DataKeys
 from eventlog.proposing import propose
 from eventlog.reading import RevisionReader
 from eventlog.retry import receipt
-from eventlog.revision import Gap, Revision
+from eventlog.revision import Gap, JsonText, Revision
 from eventlog.rules import Proposal
 
 DEFAULT_TIMEOUT = 30.0  # seconds
@@ -33,14 +35,25 @@ class CheckpointStore:
     `tenant` limits everything to one tenant: ids of others do not exist. None sees all tenants.
     """
 
-    def __init__(self, *, log: Log, catalog: Catalog, tenant: str | None, actor: str | None, timeout: float = DEFAULT_TIMEOUT) -> None:
+    def __init__(
+        self,
+        *,
+        log: Log,
+        catalog: Catalog,
+        tenant: str | None,
+        actor: str | None,
+        timeout: float = DEFAULT_TIMEOUT,
+        keys: DataKeys | None = None,
+    ) -> None:
         check_identity(tenant, actor)
         self.tenant = tenant
         self.actor = actor
         self.timeout = timeout
         self._log = log
         self._catalog = catalog
-        self._reader = RevisionReader(log=log, catalog=catalog, tenant=tenant)
+        self._keys = keys
+        self._compress_from = log.compress_from if keys is None else COMPRESS_FROM  # nothing can be compressed once it is sealed
+        self._reader = RevisionReader(log=log, catalog=catalog, tenant=tenant, json_text=json_text_by(keys))
 
     # -- writing --------------------------------------------------------------------------------------------------
 
@@ -246,14 +259,23 @@ class CheckpointStore:
         """Reports, SQL, verification and rebuild: what is answered by the projection."""
         return self._catalog
 
+    @property
+    def keys(self) -> DataKeys | None:
+        """The data keys of an encrypted store; None where payloads are in clear text."""
+        return self._keys
+
     # -- life -----------------------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Waits for what is under way, then lets go of every file, connection and thread. Closing twice is harmless."""
+        """Waits for what is under way, then lets go of every file, connection, thread and key. Closing twice is harmless."""
         try:
             self._catalog.close()
         finally:
-            self._log.close()
+            try:
+                self._log.close()
+            finally:
+                if self._keys is not None:
+                    self._keys.close()
 
     def __enter__(self) -> Self:
         return self
@@ -264,18 +286,21 @@ class CheckpointStore:
     # -- inside ---------------------------------------------------------------------------------------------------
 
     def _propose(self, checkpoint: Checkpoint, expected: int | None, event_type: EventType = EventType.REVISION) -> Proposal:
-        log = self._log
-        proposal = propose(
+        if self.tenant is not None and isinstance(checkpoint, Checkpoint) and checkpoint.tenant != self.tenant:
+            raise InvalidRequest("tenant", f"is {checkpoint.tenant} where this store is opened for {self.tenant}")
+        return propose(
             checkpoint,
             expected,
             actor=self.actor,
-            max_event_bytes=log.max_event_bytes,
-            compress_from=log.compress_from,
+            max_event_bytes=self._log.max_event_bytes,
+            compress_from=self._compress_from,
             event_type=event_type,
+            keys=self._keys,
         )
-        if self.tenant is not None and proposal.tenant != self.tenant:
-            raise InvalidRequest("tenant", f"is {proposal.tenant} where this store is opened for {self.tenant}")
-        return proposal
+
+    def _proposes_at_once(self, checkpoint: Checkpoint) -> bool:
+        """Whether `_propose` waits for nothing: not for a key to be made, found or unwrapped."""
+        return self._keys is None or not isinstance(checkpoint, Checkpoint) or self._keys.is_at_hand(checkpoint.id)
 
     def _commit(self, proposal: Proposal, timeout: float | None) -> Receipt:
         outcome = self._log.append((proposal,), timeout=self._timeout(timeout))[0]
@@ -288,6 +313,11 @@ class CheckpointStore:
 
     def _visible(self, tenant: str) -> bool:
         return self.tenant is None or tenant == self.tenant
+
+
+def json_text_by(keys: DataKeys | None) -> JsonText:
+    """What opens the payloads of a store with these keys, or without any."""
+    return CheckpointEvent.json_text if keys is None else keys.json_text
 
 
 def check_identity(tenant: str | None, actor: str | None) -> None:

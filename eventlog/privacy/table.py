@@ -15,29 +15,28 @@ class KeyTable(Protocol):
         """A wrapped key, also one that another process has put there a moment ago. None: it was destroyed, or never was."""
         ...
 
-    def of(self, checkpoint_id: str) -> Sequence[WrappedKey]:
-        """All keys of a checkpoint, with everything that any process had put there before the call."""
+    def of(self, checkpoint_id: str, *, now: bool = True) -> Sequence[WrappedKey]:
+        """All keys of a checkpoint. `now`: with everything that any process had put there before the call; otherwise what is known here."""
         ...
 
     def put(self, key: WrappedKey) -> None:
-        """Adds a key of a new id. Durable, and seen by every process, when it returns."""
+        """Adds a key of a new id. Durable, and found by every process, when it returns."""
         ...
 
-    def replace_all(self, pairs: Sequence[tuple[WrappedKey, WrappedKey]]) -> int:
-        """Puts each new form of a key in the place of the old one, unless that is not there any more: no destroyed key comes back.
-
-        Returns how many were replaced, durably.
+    def replace(self, pairs: Sequence[tuple[WrappedKey, WrappedKey]]) -> int:
+        """Puts each new form of a key in the place of the old one, durably; how many. One that is not there any more stays away: no
+        destroyed key comes back.
         """
         ...
 
     def destroy(self, checkpoint_id: str) -> int:
-        """Destroys all keys of a checkpoint, durably; how many there were. In no file of the table are their bytes left, or (on Kafka) they
-        will be gone when the topic is compacted.
+        """Destroys all keys of a checkpoint, durably; how many there were. Embedded, no file has their bytes afterwards; on Kafka they are
+        gone when the topic is compacted.
         """
         ...
 
     def all(self) -> Iterator[WrappedKey]:
-        """Every key that is there at the time of the call, for rotation and counting."""
+        """Every key that is there at the time of the call, for rotation and counting. What comes meanwhile may be among them."""
         ...
 
     def close(self) -> None: ...
