@@ -134,10 +134,10 @@ def _disk(name: str, directory: Path) -> Check:
 
 
 def _topic(where: KafkaAddress) -> Check:
-    from eventlog.kafka.topic import check_topic
+    from eventlog.kafka.keys_topic import check_topics
 
     try:
-        differences = check_topic(where)
+        differences = check_topics(where)
     except CheckpointError as error:
         return _failed("topic", error)
     if differences:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -44,9 +45,9 @@ def create_store(
     if isinstance(where, DirectoryAddress):
         create_directory(where.directory, encryption)
     else:
-        from eventlog.kafka.topic import create_topic
+        from eventlog.kafka.keys_topic import create_topics
 
-        create_topic(where, partitions=partitions, replication=replication, encryption=encryption)
+        create_topics(where, partitions=partitions, replication=replication, encryption=encryption)
 
 
 def open_store(
@@ -80,6 +81,7 @@ def open_store(
         raise InvalidRequest("timeout", f"{timeout!r} is not a number of seconds")
     actor = _login() if actor is None else actor
     log: EmbeddedLog | KafkaLog
+    open_table: Callable[[], KeyTable]
     if isinstance(where, DirectoryAddress):
         log = EmbeddedLog(directory=where.directory, max_event_bytes=max_event_bytes or DEFAULT_MAX_EVENT_BYTES)
         log.open()

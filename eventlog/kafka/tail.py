@@ -22,12 +22,12 @@ _RETRY_SECONDS = 0.1  # between attempts to reach a broker that does not answer
 Sink = Callable[[Sequence[Record], Mapping[int, int]], None]
 
 
-def read_partitions(address: KafkaAddress, topic_id: str, starts: Mapping[int, int]) -> KafkaConsumer:
+def read_partitions(address: KafkaAddress, topic_id: str, starts: Mapping[int, int], *, isolation: str = "read_committed") -> KafkaConsumer:
     """A consumer that stands at the given offsets.
 
     Raises `ConfigurationError` when one lies outside the log, or when it is another topic: nothing is skipped silently.
     """
-    client = consumer(address)
+    client = consumer(address, isolation=isolation)
     try:
         with translated(address):
             partitions = [TopicPartition(address.topic, number) for number in starts]

@@ -121,6 +121,7 @@ class View:
             keep_events=True,
             compacted_before=self.clock.compacted_before(),
             partition_of=self._partition_of,
+            encrypted=self._identity.encrypted,
         )
         with self._changed:
             while self._pending.is_full and not (self._closed or self._failure):
@@ -307,7 +308,7 @@ class View:
         return partition_of(checkpoint_id, self._identity.partitions)
 
     def _make(self, path: Path) -> Projection:
-        return Projection(path=path, store_id=self._identity.store_id, partitions=self._identity.partitions, keep_events=True)
+        return Projection(path=path, store_id=self._identity.pinned, partitions=self._identity.partitions, keep_events=True)
 
     def _reading(self) -> Projection:
         if self._projection is None:

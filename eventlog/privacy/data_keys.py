@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
 from typing import NoReturn, Protocol
 
 from eventlog import payload
@@ -148,10 +147,10 @@ class DataKeys:
         raise TypeError("data keys do not leave their process")
 
 
-def new_key(provider: KeyProvider, checkpoint_id: str, tenant: str, *, clock: Callable[[], int] = time.time_ns) -> tuple[WrappedKey, bytes]:
+def new_key(provider: KeyProvider, checkpoint_id: str, tenant: str, *, key_id: str | None = None) -> tuple[WrappedKey, bytes]:
     """A new data key, wrapped and in hand."""
     key = os.urandom(KEY_BYTES)
-    blank = WrappedKey(checkpoint_id, str(EventId.new()), tenant, "", b"", clock() // 1_000_000)
+    blank = WrappedKey(checkpoint_id, key_id or str(EventId.new()), tenant, "", b"", time.time_ns() // 1_000_000)
     version, sealed = provider.wrap(tenant, key, blank.context)
     return blank._replace(version=version, wrapped=sealed), key
 
@@ -166,7 +165,7 @@ def unwrapped(provider: KeyProvider, wrapped: WrappedKey) -> bytes:
 
 def put_probe(table: KeyTable, provider: KeyProvider) -> None:
     """Of a new store: the key by which `require_same_keys` knows the provider again."""
-    table.put(new_key(provider, PROBE, _PROBE_TENANT)[0])
+    table.put(new_key(provider, PROBE, _PROBE_TENANT, key_id="probe")[0])
 
 
 def require_same_keys(table: KeyTable, provider: KeyProvider) -> None:

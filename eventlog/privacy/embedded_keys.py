@@ -1,7 +1,7 @@
 """The wrapped data keys of an embedded store: a SQLite file beside the log, in which a deletion leaves no bytes behind.
 
-It rests on two settings: secure_delete overwrites what is deleted, and the journal is truncated at every commit, where a write-ahead log would
-keep the old pages. `tests/privacy/test_embedded_keys.py` looks for the bytes.
+It rests on two settings: secure_delete overwrites what is deleted, and the journal is truncated at every commit, where a write-ahead log
+would keep the old pages. `tests/privacy/test_embedded_keys.py` looks for the bytes.
 """
 
 from __future__ import annotations
@@ -120,10 +120,10 @@ class EmbeddedKeys:
                 for old, new in pairs
             )
 
-    def destroy(self, checkpoint_id: str) -> int:
+    def destroy(self, checkpoint_ids: Sequence[str]) -> int:
         """See `KeyTable.destroy`. Afterwards no file of the directory holds their bytes."""
         with self._written() as connection:
-            return connection.execute(_SQL["destroy"], (checkpoint_id,)).rowcount
+            return sum(connection.execute(_SQL["destroy"], (each,)).rowcount for each in checkpoint_ids)
 
     def all(self) -> Iterator[WrappedKey]:
         """See `KeyTable.all`. Page by page, so that nobody waits for whoever reads."""

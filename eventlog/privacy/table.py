@@ -29,8 +29,8 @@ class KeyTable(Protocol):
         """
         ...
 
-    def destroy(self, checkpoint_id: str) -> int:
-        """Destroys all keys of a checkpoint, durably; how many there were. Embedded, no file has their bytes afterwards; on Kafka they are
+    def destroy(self, checkpoint_ids: Sequence[str]) -> int:
+        """Destroys all keys of some checkpoints, durably; how many there were. Embedded, no file has their bytes afterwards; on Kafka they are
         gone when the topic is compacted.
         """
         ...

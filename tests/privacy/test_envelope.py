@@ -19,7 +19,7 @@ from eventlog.privacy.keys import DataKey, KeyCache
 KEY = bytes(range(32))
 NONCE = bytes(12)
 PLACE = Place("default", "checkpoint", 3, "acme.order", 1, "event", "json+zstd", 4711, "key")
-OTHER = {
+OTHER: dict[str, Any] = {
     "tenant": "north",
     "checkpoint_id": "another",
     "revision": 4,

@@ -17,7 +17,7 @@ from eventlog.errors import KeysUnavailable
 from eventlog.privacy.providers import provider_of
 from eventlog.privacy.providers.environment import EnvironmentKey
 from eventlog.privacy.providers.key_file import KeyFile
-from eventlog.privacy.providers.pkcs11 import PIN_VARIABLE
+from eventlog.privacy.providers.pkcs11 import PIN_VARIABLE, Pkcs11Keys
 from tests.store.other_process import REPOSITORY
 
 VARIABLE = "EVENTLOG_TEST_KEY"
@@ -188,10 +188,10 @@ def test_a_version_in_the_variable_is_made_by_whoever_sets_it(monkeypatch: pytes
 def test_a_token_keeps_its_keys_to_itself(token: str) -> None:
     import pkcs11
 
-    provider = provider_of(token)
+    provider = Pkcs11Keys.of(token)
     provider.create()
     provider.wrap("north", bytes(32), b"c")
-    (key,) = provider._found("north").values()  # type: ignore[attr-defined]
+    (key,) = provider._found("north").values()
     assert not key[pkcs11.Attribute.EXTRACTABLE]
     assert key[pkcs11.Attribute.SENSITIVE]
     with pytest.raises(pkcs11.AttributeSensitive):
@@ -200,11 +200,11 @@ def test_a_token_keeps_its_keys_to_itself(token: str) -> None:
 
 
 def test_two_first_keys_of_a_tenant_made_at_once_are_both_good(token: str) -> None:
-    one, other = provider_of(token), provider_of(token)
+    one, other = Pkcs11Keys.of(token), Pkcs11Keys.of(token)
     one.create()
     other.create()
     version, wrapped = one.wrap("north", bytes(32), b"c")
-    other._make("north", 1)  # type: ignore[attr-defined] - as a process that had found none
+    other._make("north", 1)  # as a process that had found none
     again, wrapped_again = other.wrap("north", bytes(32), b"c")
     assert one.current("north") == other.current("north")
     for version_of, each in ((version, wrapped), (again, wrapped_again)):

@@ -6,7 +6,7 @@ import base64
 import os
 import pickle
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -135,7 +135,8 @@ def test_it_shows_no_key_and_does_not_leave_its_process(provider: KeyProvider, s
 @pytest.mark.parametrize(
     "source",
     ["", "vault:x", "file:", "/etc/key", "env:", "env:A B", "file:/k?mode=600", "file:/k?passphrase=secret", "pkcs11:", "pkcs11:token=a",
-     "pkcs11:token=a?module-path=/x&pin-value=1234", "pkcs11:token=a;slot=3?module-path=/x", "pkcs11:token=a?module-path=/x&pin-source=file:/p"],
+     "pkcs11:token=a?module-path=/x&pin-value=1234", "pkcs11:token=a;slot=3?module-path=/x",
+     "pkcs11:token=a?module-path=/x&pin-source=file:/p"],
 )  # fmt: skip
 def test_a_place_that_makes_no_sense_is_refused(source: str) -> None:
     with pytest.raises(InvalidRequest) as raised:
@@ -146,6 +147,11 @@ def test_a_place_that_makes_no_sense_is_refused(source: str) -> None:
 def test_without_keys_everything_that_needs_one_is_refused() -> None:
     nobody = NoKeys()
     nobody.open()
-    for call in (lambda: nobody.wrap("a", DATA_KEY, b""), lambda: nobody.unwrap("a", "1", b"", b""), lambda: nobody.current("a")):
+    calls: list[Callable[[], Any]] = [
+        lambda: nobody.wrap("a", DATA_KEY, b""),
+        lambda: nobody.unwrap("a", "1", b"", b""),
+        lambda: nobody.current("a"),
+    ]
+    for call in calls:
         with pytest.raises(KeysUnavailable, match="without keys"):
             call()

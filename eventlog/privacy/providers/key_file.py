@@ -77,7 +77,7 @@ class KeyFile:
         return self._fresh().unwrap(tenant, version, wrapped, context)
 
     def advance(self, tenant: str) -> None:  # noqa: ARG002
-        """See `KeyProvider.advance`. The file is written anew beside the old one and put in its place; killed in between, it is the old one."""
+        """See `KeyProvider.advance`. The file is written anew beside the old one and put in its place."""
         with self._told(), self._lock, locked(self.path):
             keys = form.decode(read(self.path), self._passphrase())
             keys[max(keys) + 1] = os.urandom(KEY_BYTES)

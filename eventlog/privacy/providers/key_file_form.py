@@ -50,7 +50,7 @@ def decode(data: bytes, passphrase: bytes | None) -> dict[int, bytes]:
         data = _opened(fields, passphrase)
         found = _object(data)
     else:
-        found = fields.get("keys")
+        found = fields.get("keys", {})
         if passphrase is not None:
             raise Unreadable("is not sealed, though a passphrase is given", hint="Name it without one, if that is what it should be.")
     return _keys(found)

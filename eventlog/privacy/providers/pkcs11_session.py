@@ -1,4 +1,4 @@
-"""One session a token and process. PKCS#11 logs a whole process in, and out: with a session each, the first store to close would log out all."""
+"""One session a token and process: PKCS#11 logs a whole process in and out, so that the first store to close would log out all others."""
 
 from __future__ import annotations
 

@@ -82,7 +82,8 @@ def provider_of(source: str) -> KeyProvider:
     """The provider that a text names, not yet open. Raises `InvalidRequest`.
 
     Arguments:
-        source: `file:PATH[?passphrase=env:NAME]`, `env:NAME`, or `pkcs11:token=LABEL[;object=PREFIX]?module-path=FILE[&pin-source=env:NAME]`.
+        source: `file:PATH[?passphrase=env:NAME]`, `env:NAME`, or
+            `pkcs11:token=LABEL[;object=PREFIX]?module-path=FILE[&pin-source=env:NAME]`.
     """
     kind, _, rest = source.partition(":")
     if kind == "file" and rest:
