@@ -12,6 +12,7 @@ from eventlog.cli.output import Output, OutputFormat
 from eventlog.errors import InvalidRequest
 
 if TYPE_CHECKING:
+    from eventlog.privacy.providers import KeyProvider
     from eventlog.settings import Settings
     from eventlog.store import CheckpointStore
 
@@ -77,14 +78,29 @@ class Session:
     def timeout(self) -> float:
         return self.settings.timeout if self._given.timeout is None else self._given.timeout
 
+    @property
+    def keys(self) -> KeyProvider | None:
+        """The keys that the settings name instead of those that the store remembers."""
+        if self.settings.keys is None:
+            return None
+        from eventlog.privacy.providers import provider_of
+
+        return provider_of(self.settings.keys)
+
     @contextmanager
-    def store(self) -> Iterator[CheckpointStore]:
-        """The store, open for the length of the block."""
+    def store(self, *, without_keys: bool = False) -> Iterator[CheckpointStore]:
+        """The store, open for the length of the block; `without_keys`: payloads of an encrypted one stay sealed."""
         from eventlog.opening import open_store
+        from eventlog.privacy.providers import NoKeys
 
         actor = self._given.actor or self.settings.actor
-        with open_store(self.address, tenant=self.tenant, actor=actor, timeout=self.timeout) as store:
-            yield store
+        keys = NoKeys() if without_keys else self.keys
+        try:
+            with open_store(self.address, tenant=self.tenant, actor=actor, timeout=self.timeout, keys=keys) as store:
+                yield store
+        finally:
+            if keys is not None:
+                keys.close()
 
     @contextmanager
     def progress(self, what: str, *, total: float | None = None, is_bytes: bool = False) -> Iterator[Callable[[float, str], None]]:

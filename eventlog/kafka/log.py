@@ -239,7 +239,7 @@ class KafkaLog:
         if not self.identity.encrypted and any(is_sealed(record) for record in records):
             raise ConfigurationError(
                 f"{self.address} holds encrypted payloads, and its topic of keys is gone",
-                hint="Restore that topic from the backup of the keys. Without it nothing can be read, and all would be written in clear text.",
+                hint="Restore that topic from the backup of the keys. Without it nothing is read, and all would be written in clear text.",
             )
         return records
 

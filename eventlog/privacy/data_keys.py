@@ -9,9 +9,8 @@ from typing import NoReturn, Protocol
 from eventlog import payload
 from eventlog.errors import Corrupted, EncryptionMismatch, HistoryRemoved, KeyDestroyed, KeysUnavailable, NotFound
 from eventlog.event import IN_CLEAR, CheckpointEvent, EventHeader, EventType
-from eventlog.ids import EventId
 from eventlog.privacy.envelope import KEY_BYTES, Place
-from eventlog.privacy.keys import DataKey, KeyCache, WrappedKey
+from eventlog.privacy.keys import DataKey, KeyCache, WrappedKey, is_key_of, new_key_id
 from eventlog.privacy.providers.provider import KeyProvider, NoKeys
 from eventlog.privacy.table import KeyTable
 
@@ -53,7 +52,7 @@ class DataKeys:
 
     def unkept(self, checkpoint_id: str) -> DataKey:
         """A key that is stored nowhere, for what will not be committed."""
-        return DataKey(checkpoint_id=checkpoint_id, key_id=str(EventId.new()), key=os.urandom(KEY_BYTES))
+        return DataKey(checkpoint_id=checkpoint_id, key_id=new_key_id(checkpoint_id), key=os.urandom(KEY_BYTES))
 
     def is_at_hand(self, checkpoint_id: str) -> bool:
         """Whether a key of a checkpoint is in memory, so that nothing has to be waited for."""
@@ -129,6 +128,11 @@ class DataKeys:
         return made
 
     def _found(self, header: EventHeader, key_id: str) -> DataKey:
+        if not is_key_of(header.checkpoint_id, key_id):
+            raise Corrupted(
+                f"checkpoint {header.checkpoint_id} revision {header.revision}",
+                f"its payload was sealed for another checkpoint, with key {key_id}",
+            )
         wrapped = self.table.get(header.checkpoint_id, key_id)
         if wrapped is None:
             raise KeyDestroyed(header.checkpoint_id, revision=header.revision, key_id=key_id)
@@ -150,7 +154,7 @@ class DataKeys:
 def new_key(provider: KeyProvider, checkpoint_id: str, tenant: str, *, key_id: str | None = None) -> tuple[WrappedKey, bytes]:
     """A new data key, wrapped and in hand."""
     key = os.urandom(KEY_BYTES)
-    blank = WrappedKey(checkpoint_id, key_id or str(EventId.new()), tenant, "", b"", time.time_ns() // 1_000_000)
+    blank = WrappedKey(checkpoint_id, key_id or new_key_id(checkpoint_id), tenant, "", b"", time.time_ns() // 1_000_000)
     version, sealed = provider.wrap(tenant, key, blank.context)
     return blank._replace(version=version, wrapped=sealed), key
 

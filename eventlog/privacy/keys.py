@@ -5,6 +5,7 @@ Nothing in here can be printed, pickled or raised with a key in it.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import threading
 import time
@@ -20,7 +21,27 @@ from eventlog.privacy.envelope import NONCE_BYTES, Place, seal, unseal
 CACHE_ENTRIES = 10_000  # about 1 KB each
 CACHE_SECONDS = 300.0  # how long a key that was destroyed elsewhere may still be used in a process that has it
 
+_ID_BYTES = 8
 _LENGTH = Struct(">I").pack
+
+
+def new_key_id(checkpoint_id: str) -> str:
+    """An id for a new key of a checkpoint, from which `is_key_of` can tell whose it is."""
+    chance = os.urandom(_ID_BYTES)
+    return f"{chance.hex()}-{_tag(checkpoint_id, chance)}"
+
+
+def is_key_of(checkpoint_id: str, key_id: str) -> bool:
+    """Whether a key id was made for a checkpoint. So a payload that was copied from another one is told from one whose key is destroyed."""
+    chance, _, tag = key_id.partition("-")
+    try:
+        return tag == _tag(checkpoint_id, bytes.fromhex(chance))
+    except ValueError:
+        return False
+
+
+def _tag(checkpoint_id: str, chance: bytes) -> str:
+    return hashlib.sha256(b"eventlog data key id 1" + chance + checkpoint_id.encode()).digest()[:_ID_BYTES].hex()
 
 
 class WrappedKey(NamedTuple):

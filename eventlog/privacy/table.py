@@ -30,7 +30,7 @@ class KeyTable(Protocol):
         ...
 
     def destroy(self, checkpoint_ids: Sequence[str]) -> int:
-        """Destroys all keys of some checkpoints, durably; how many there were. Embedded, no file has their bytes afterwards; on Kafka they are
+        """Destroys all keys of some checkpoints, durably; how many. Embedded, no file has their bytes afterwards; on Kafka they are
         gone when the topic is compacted.
         """
         ...

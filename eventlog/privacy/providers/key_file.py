@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NoReturn
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, unquote
 
 from eventlog.errors import InvalidRequest, KeysUnavailable
 from eventlog.privacy.envelope import KEY_BYTES
@@ -39,18 +39,19 @@ class KeyFile:
         """From `PATH[?passphrase=env:NAME]`. Raises `InvalidRequest`."""
         path, question, settings = text.partition("?")
         if not question:
-            return cls(path=Path(path))
+            return cls(path=Path(unquote(path)))
         found = dict(parse_qsl(settings))
         name = found.pop("passphrase", "").removeprefix("env:")
         if found or not name or f"env:{name}" not in settings:
             raise InvalidRequest(
                 "keys", "a key file takes one setting, passphrase=env:NAME", hint="The passphrase itself is never written."
             )
-        return cls(path=Path(path), passphrase_env=name)
+        return cls(path=Path(unquote(path)), passphrase_env=name)
 
     @property
     def source(self) -> str:
-        return f"file:{self.path}" + ("" if self._passphrase_env is None else f"?passphrase=env:{self._passphrase_env}")
+        path = str(self.path).replace("%", "%25").replace("?", "%3F")
+        return f"file:{path}" + ("" if self._passphrase_env is None else f"?passphrase=env:{self._passphrase_env}")
 
     def create(self) -> None:
         """See `KeyProvider.create`. Of several processes that make it at once, all use the file of the first."""
