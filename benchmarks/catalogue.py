@@ -9,6 +9,7 @@ from benchmarks import (
     embedded_callers,
     embedded_commit,
     embedded_disk,
+    embedded_encryption,
     embedded_history,
     embedded_load,
     embedded_turn,
@@ -37,6 +38,7 @@ BENCHMARKS: tuple[Benchmark, ...] = cast(
     tuple[Benchmark, ...],
     (
         embedded_commit,
+        embedded_encryption,
         embedded_callers,
         embedded_load,
         embedded_history,

@@ -7,7 +7,7 @@ import random
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -109,13 +109,21 @@ def test_a_store_without_its_keys_does_not_open(tmp_path: Path) -> None:
     create_store(tmp_path / "store", encryption=KeyFile(path=tmp_path / "key.json"))
     keys = tmp_path / "store" / KEYS_FILE
     create_store(tmp_path / "another", encryption=KeyFile(path=tmp_path / "key.json"))
-    for change, problem in (
+
+    def other_database() -> None:
+        keys.unlink()
+        connection = sqlite3.connect(keys)
+        connection.execute("CREATE TABLE x (y)")
+        connection.close()
+
+    changes: list[tuple[Callable[[], object], str]] = [
         (lambda: keys.rename(tmp_path / "aside"), "is missing"),
         (lambda: keys.write_bytes((tmp_path / "another" / KEYS_FILE).read_bytes()), "of another store"),
         (lambda: keys.write_bytes(b"no database at all" * 100), "damaged"),
-        (lambda: (keys.unlink(), sqlite3.connect(keys).executescript("CREATE TABLE x (y)").connection.close()), "not a file of wrapped"),
-    ):
-        change()  # type: ignore[no-untyped-call]
+        (other_database, "not a file of wrapped"),
+    ]
+    for change, problem in changes:
+        change()
         with pytest.raises(Corrupted, match=problem):
             open_store(tmp_path / "store")
 

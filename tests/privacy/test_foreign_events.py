@@ -47,7 +47,7 @@ def test_clear_text_in_an_encrypted_store(encrypted: Path) -> None:
         (ours,) = stream(store, 1)
         for read in (store.load, store.load_revision, lambda each: list(store.history(each))):
             with pytest.raises(EncryptionMismatch, match="in clear text, and this store is encrypted"):
-                read(foreign.id)  # type: ignore[operator]
+                read(foreign.id)
         assert [each.id for each in store.list().items] == [ours.id]
         (row,) = store.catalog.sql("SELECT reason FROM quarantined_records").rows
         assert "in clear text" in row[0]
