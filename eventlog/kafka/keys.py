@@ -102,7 +102,7 @@ class KafkaKeys:
         self._require_open()
         return self._again(lambda: self._rotation.replace(pairs))
 
-    def destroy(self, checkpoint_ids: Sequence[str]) -> int:
+    def destroy(self, *checkpoint_ids: str) -> int:
         """See `KeyTable.destroy`."""
         destroyed: set[bytes] = set()
 

@@ -120,7 +120,7 @@ class EmbeddedKeys:
                 for old, new in pairs
             )
 
-    def destroy(self, checkpoint_ids: Sequence[str]) -> int:
+    def destroy(self, *checkpoint_ids: str) -> int:
         """See `KeyTable.destroy`. Afterwards no file of the directory holds their bytes."""
         with self._written() as connection:
             return sum(connection.execute(_SQL["destroy"], (each,)).rowcount for each in checkpoint_ids)

@@ -29,7 +29,7 @@ class KeyTable(Protocol):
         """
         ...
 
-    def destroy(self, checkpoint_ids: Sequence[str]) -> int:
+    def destroy(self, *checkpoint_ids: str) -> int:
         """Destroys all keys of some checkpoints, durably; how many. Embedded, no file has their bytes afterwards; on Kafka they are
         gone when the topic is compacted.
         """

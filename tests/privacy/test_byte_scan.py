@@ -148,7 +148,7 @@ def test_what_a_destroyed_key_was_wrapped_into_is_in_no_file(tmp_path: Path, key
         ids = use(store)
         wrapped = {each.key_id: each.wrapped for each in keys_of(store).table.all() if each.checkpoint_id in ids}
         assert set(found_in(tmp_path / "store", wrapped)) == set(wrapped)
-        keys_of(store).table.destroy(ids)
+        keys_of(store).table.destroy(*ids)
         assert found_in(tmp_path / "store", wrapped) == {}
     assert found_in(tmp_path / "store", wrapped) == {}
 

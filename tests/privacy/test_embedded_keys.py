@@ -79,7 +79,7 @@ def test_no_file_has_the_bytes_of_what_was_destroyed_or_replaced(table: Embedded
             gone.append(old.wrapped)
         else:
             several = chance.sample(list(alive), min(len(alive), chance.choice((1, 1, 40))))
-            assert table.destroy(several) == len(several)
+            assert table.destroy(*several) == len(several)
             gone += [alive.pop(each).wrapped for each in several]
     found = on_disk(tmp_path)
     assert all(each.wrapped in found for each in alive.values())  # so that the look at the files tells anything
@@ -92,7 +92,7 @@ def test_a_destroyed_key_is_gone_from_the_files_at_once(table: EmbeddedKeys, tmp
         table.put(each)
     for each in keys:
         assert each.wrapped in on_disk(tmp_path)
-        table.destroy([each.checkpoint_id])
+        table.destroy(each.checkpoint_id)
         assert each.wrapped not in on_disk(tmp_path)
 
 
@@ -100,7 +100,7 @@ def test_a_key_that_was_destroyed_meanwhile_is_not_replaced(table: EmbeddedKeys)
     one, other = key(), key()
     table.put(one)
     table.put(other)
-    table.destroy([one.checkpoint_id])
+    table.destroy(one.checkpoint_id)
     assert table.replace([(each, each._replace(version="2")) for each in (one, other)]) == 1
     assert set(table.all()) == {other._replace(version="2")}
 

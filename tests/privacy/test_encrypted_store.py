@@ -180,8 +180,8 @@ def test_a_proposal_in_clear_text_is_refused_by_the_log_itself(store: Checkpoint
 def test_a_destroyed_key_makes_its_payloads_unreadable_and_nothing_else(opening: OpenStore) -> None:
     store = opening()
     gone, stays = stream(store, 3), stream(store, 2)
-    assert keys_of(store).table.destroy([gone[0].id, UNUSED_ID]) == 1
-    assert keys_of(store).table.destroy([gone[0].id]) == 0
+    assert keys_of(store).table.destroy(gone[0].id, UNUSED_ID) == 1
+    assert keys_of(store).table.destroy(gone[0].id) == 0
     other = opening()
     with pytest.raises(KeyDestroyed) as raised:
         other.load(gone[0].id)
@@ -197,7 +197,7 @@ def test_a_destroyed_key_makes_its_payloads_unreadable_and_nothing_else(opening:
 def test_the_process_that_had_it_loses_a_destroyed_key_with_the_next_look(opening: OpenStore) -> None:
     store, other = opening(), opening()
     (gone,) = stream(store, 1)
-    keys_of(other).table.destroy([gone.id])
+    keys_of(other).table.destroy(gone.id)
     keys_of(store).clear()  # as when its time is up
     with pytest.raises(KeyDestroyed):
         store.load(gone.id)
@@ -207,7 +207,7 @@ def test_what_becomes_of_a_checkpoint_whose_key_is_destroyed_is_still_decided_by
     store = opening()
     written = stream(store, 2)
     deleted = store.delete(written[0].id, 1)
-    keys_of(store).table.destroy([written[0].id])
+    keys_of(store).table.destroy(written[0].id)
     before = held(store)
     other = opening()
     again = outcome(other, written[1], 0)
@@ -223,7 +223,7 @@ def test_what_becomes_of_a_checkpoint_whose_key_is_destroyed_is_still_decided_by
 def test_a_successor_of_a_live_checkpoint_without_its_key_is_refused(opening: OpenStore) -> None:
     store = opening()
     (first,) = stream(store, 1)
-    keys_of(store).table.destroy([first.id])
+    keys_of(store).table.destroy(first.id)
     assert isinstance(outcome(opening(), first.next({}), 0), KeyDestroyed)
 
 

@@ -88,7 +88,7 @@ def test_a_key_that_is_destroyed_in_the_middle_stays_destroyed(opening: OpenStor
 
     def destroyed_before(pairs: Sequence[tuple[WrappedKey, WrappedKey]]) -> int:
         assert any(old.checkpoint_id == gone.id for old, _ in pairs)
-        keys_of(eraser).table.destroy([gone.id])
+        keys_of(eraser).table.destroy(gone.id)
         return replace(pairs)
 
     monkeypatch.setattr(table, "replace", destroyed_before)
