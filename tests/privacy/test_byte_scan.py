@@ -161,6 +161,7 @@ def test_no_file_of_the_broker_shows_a_payload_or_a_key(
     data = broker.status().data
     for name, encryption in (("plain", None), ("sealed", key_file)):
         address = f"kafka://{broker.bootstrap}/{name}?state={tmp_path / name}"
+        caplog.clear()  # at this level the client shows the records that it sends
         create_store(address, partitions=1, replication=1, encryption=encryption)
         with open_store(address) as store:
             use(store)
