@@ -39,7 +39,7 @@ from eventlog.event import EventType
 from eventlog.ids import CheckpointId, EventId, RunId
 from eventlog.opening import create_store, open_async_store, open_store
 from eventlog.position import Position
-from eventlog.privacy.providers import KeyProvider, NoKeys
+from eventlog.privacy.providers import EnvironmentKey, KeyFile, KeyProvider, NoKeys, Pkcs11Keys
 from eventlog.revision import Gap, Revision
 from eventlog.store import CheckpointStore
 
@@ -58,6 +58,7 @@ __all__ = [
     "Corrupted",
     "Deleted",
     "EncryptionMismatch",
+    "EnvironmentKey",
     "ErrorKind",
     "EventId",
     "EventIdReused",
@@ -67,6 +68,7 @@ __all__ = [
     "InvalidPayload",
     "InvalidRequest",
     "KeyDestroyed",
+    "KeyFile",
     "KeyProvider",
     "KeysUnavailable",
     "NoKeys",
@@ -75,6 +77,7 @@ __all__ = [
     "OutcomeUnknown",
     "Overloaded",
     "Page",
+    "Pkcs11Keys",
     "Position",
     "Quarantined",
     "Receipt",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 from eventlog.event import EventHeader
@@ -13,7 +14,7 @@ from tests.docs.test_documents import REPOSITORY, environment
 PRIVACY = (REPOSITORY / "docs" / "privacy.md").read_text(encoding="utf-8")
 
 
-def test_the_pages_commands_run(tmp_path: Path) -> None:
+def test_the_pages_commands_and_its_program_run(tmp_path: Path) -> None:
     (session,) = re.findall(r"^```console\n(.*?)^```", PRIVACY, re.MULTILINE | re.DOTALL)
     commands = [line.removeprefix("$ ") for line in session.splitlines()]
     (tmp_path / "keys").mkdir()
@@ -22,6 +23,9 @@ def test_the_pages_commands_run(tmp_path: Path) -> None:
     run = subprocess.run(["bash", "-c", script], cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=120, check=False)
     assert run.returncode == 0, f"{run.stdout}\n{run.stderr}"
     assert "Wrapped 2 data keys anew." in run.stdout
+    (program,) = re.findall(r"^```python\n(.*?)^```", PRIVACY, re.MULTILINE | re.DOTALL)
+    subprocess.run([sys.executable, "-c", program], cwd=tmp_path, env=environment(), check=True, timeout=60)
+    assert (tmp_path / "keys" / "invoices.json").exists()
 
 
 def test_every_field_of_a_header_is_said_to_be_in_clear_text() -> None:
