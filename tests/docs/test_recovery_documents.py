@@ -44,6 +44,14 @@ def test_the_pages_programs_run(tmp_path: Path) -> None:
     run("-c", workflow, folder=tmp_path)
 
 
+def test_the_agents_program_runs_on_an_encrypted_store_too(tmp_path: Path) -> None:
+    agent = re.findall(r"^```python\n(.*?)^```", RECOVERY, re.MULTILINE | re.DOTALL)[0]
+    encrypted = 'import pathlib, eventlog\ncreate_store("orders", encryption=eventlog.KeyFile(path=pathlib.Path("key.json")))'
+    assert 'create_store("orders")' in agent
+    run("-c", agent.replace('create_store("orders")', encrypted), folder=tmp_path)
+    assert b"charged" not in (tmp_path / "orders" / "log.sqlite3").read_bytes()
+
+
 def test_the_tool_calling_agent_refunds_once(tmp_path: Path) -> None:
     said = run(str(REPOSITORY / "examples" / "tool_calling_agent.py"), str(tmp_path / "store"), folder=tmp_path).splitlines()
     assert said == [
