@@ -105,6 +105,14 @@ def test_a_key_that_was_destroyed_meanwhile_is_not_replaced(table: EmbeddedKeys)
     assert set(table.all()) == {other._replace(version="2")}
 
 
+def test_a_key_that_another_rotation_has_replaced_is_left_as_it_is(table: EmbeddedKeys) -> None:
+    one = key()
+    table.put(one)
+    assert table.replace([(one, one._replace(version="2", wrapped=b"2" * 60))]) == 1
+    assert table.replace([(one, one._replace(version="3", wrapped=b"3" * 60))]) == 0
+    assert [each.version for each in table.all()] == ["2"]
+
+
 def test_a_store_without_its_keys_does_not_open(tmp_path: Path) -> None:
     create_store(tmp_path / "store", encryption=KeyFile(path=tmp_path / "key.json"))
     keys = tmp_path / "store" / KEYS_FILE
