@@ -77,6 +77,10 @@ class AsyncCheckpointStore:
         """See `CheckpointStore.import_revision`."""
         return _receipt(await self._append(self._store._propose(checkpoint, None, EventType.IMPORTED), timeout))
 
+    async def migrate_revision(self, checkpoint: Checkpoint, expected: int, *, timeout: float | None = None) -> Receipt:
+        """See `CheckpointStore.migrate_revision`."""
+        return _receipt(await self._append(self._store._propose_migrated(checkpoint, expected), timeout))
+
     async def resolve(self, event: EventId | UUID | str | Checkpoint, *, timeout: float | None = None) -> Receipt | None:
         """See `CheckpointStore.resolve`."""
         return await asyncio.to_thread(self._store.resolve, event, timeout=timeout)

@@ -91,6 +91,11 @@ class Catalog:
         with translated():
             return history.any_gap(self._projector.current())
 
+    def quarantined(self) -> frozenset[str]:
+        """The checkpoints that are read-only because of a record that breaks the rules, of all tenants."""
+        with translated():
+            return self._projector.current().quarantined_ids()
+
     def report(self, name: str, parameters: Mapping[str, Any]) -> Table:
         """Runs a report of `projections/reports/`, of the store's tenant only if it has one.
 

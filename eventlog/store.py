@@ -108,6 +108,18 @@ class CheckpointStore:
         """
         return self._commit(self._propose(checkpoint, None, EventType.IMPORTED), timeout)
 
+    def migrate_revision(self, checkpoint: Checkpoint, expected: int, *, timeout: float | None = None) -> Receipt:
+        """Commits a successor that may change kind and schema version, as a MIGRATED event. In all else it is `compare_and_swap`.
+
+        Arguments:
+            checkpoint: `loaded.next(payload).model_copy(update={"kind": ..., "schema_version": ...})`, in short. Nothing looks at whether
+                the payload is what these demand: `eventlog.recovery.Migrations` does.
+            expected: the revision that it follows; a checkpoint does not begin with a migration.
+
+        Raises as `compare_and_swap` does.
+        """
+        return self._commit(self._propose_migrated(checkpoint, expected), timeout)
+
     def resolve(self, event: EventId | UUID | str | Checkpoint, *, timeout: float | None = None) -> Receipt | None:
         """What became of an event whose outcome was unclear: its receipt, or None when it is not in the log and never will be.
 
@@ -276,6 +288,11 @@ class CheckpointStore:
         if self.tenant is not None and proposal.tenant != self.tenant:
             raise InvalidRequest("tenant", f"is {proposal.tenant} where this store is opened for {self.tenant}")
         return proposal
+
+    def _propose_migrated(self, checkpoint: Checkpoint, expected: int) -> Proposal:
+        if type(expected) is not int:
+            raise InvalidRequest("expected", f"{expected!r} is not a revision: only what exists is migrated")
+        return self._propose(checkpoint, expected, EventType.MIGRATED)
 
     def _commit(self, proposal: Proposal, timeout: float | None) -> Receipt:
         outcome = self._log.append((proposal,), timeout=self._timeout(timeout))[0]
