@@ -19,11 +19,15 @@ what may follow), members of `Boundary`, and procedures that yield `Advance(stre
 (`agent_steps.py`, `workflow_steps.py`). The faces drive these, in a thread or on an event loop.
 
 Workflows may also be owned: `claims.py` claims, renews and gives back, `log_clock.py` says what time it is for all.
+
+What was written in another version, or by another runtime, is migrated: `migrations.py` has the steps and the way over them, `carrying.py`
+takes one checkpoint along it and back, `migrating.py` does so for a store; `runifold.py` ships.
 """
 
 from eventlog.recovery.agent import AgentRun, Turn
 from eventlog.recovery.agent_aio import AsyncAgentRun, AsyncTurn
 from eventlog.recovery.agent_phases import AgentPhase, Completed, Model, ReadyForTurn, TurnInFlight
+from eventlog.recovery.carrying import Refusal
 from eventlog.recovery.claims import AsyncClaims, Claims
 from eventlog.recovery.effect_phases import UNSTORED, Announced, Effect, EffectClass, EffectState
 from eventlog.recovery.effects import AsyncEffectStore, EffectStore
@@ -41,8 +45,12 @@ from eventlog.recovery.errors import (
     NotWaiting,
     StillInFlight,
 )
+from eventlog.recovery.migrating import plan_migration, plan_undo, run_migration, undo_migration
+from eventlog.recovery.migration_report import MigrationReport, Refused, Selection
+from eventlog.recovery.migrations import CannotCarry, Envelope, Migrations, Schema
 from eventlog.recovery.ownership import Claim
 from eventlog.recovery.policy import Policy, Reject, RetryInFlight
+from eventlog.recovery.runifold import runifold_migrations
 from eventlog.recovery.settlement import CertainFailure, NotExecuted, Settlement
 from eventlog.recovery.workflow import WorkflowBranch, WorkflowBranches, WorkflowRun, WorkflowStep, send_signal
 from eventlog.recovery.workflow_aio import (
@@ -83,6 +91,7 @@ __all__ = [
     "Branch",
     "BranchCancelled",
     "BranchState",
+    "CannotCarry",
     "CertainFailure",
     "Claim",
     "Claims",
@@ -94,8 +103,11 @@ __all__ = [
     "EffectReused",
     "EffectState",
     "EffectStore",
+    "Envelope",
     "IdentityMismatch",
     "KnownEffect",
+    "MigrationReport",
+    "Migrations",
     "Model",
     "NotExecuted",
     "NotOwner",
@@ -107,8 +119,12 @@ __all__ = [
     "RaceInFlight",
     "Ready",
     "ReadyForTurn",
+    "Refusal",
+    "Refused",
     "Reject",
     "RetryInFlight",
+    "Schema",
+    "Selection",
     "Settlement",
     "StepInFlight",
     "StillInFlight",
@@ -122,6 +138,11 @@ __all__ = [
     "WorkflowPhase",
     "WorkflowRun",
     "WorkflowStep",
+    "plan_migration",
+    "plan_undo",
+    "run_migration",
+    "runifold_migrations",
     "send_signal",
     "send_signal_async",
+    "undo_migration",
 ]
