@@ -50,7 +50,7 @@ def plan_migration(
     progress: Progress | None = None,
 ) -> MigrationReport:
     """What `run_migration` would do now. Takes every payload over every step, and writes nothing."""
-    return _Migrating(store, migrations, selection, Up(migrations, selection, to)).all(None, progress)
+    return _Migrating(store, migrations, selection, lambda: Up(migrations, selection, to)).all(None, progress)
 
 
 def run_migration(
@@ -71,14 +71,14 @@ def run_migration(
     A checkpoint that cannot be migrated is in the report and stays as it is. Raises `InvalidRequest` before anything is done for steps that
     do not lead to one place by one way, and what the store raises when nothing can be written at all; run it again then.
     """
-    return _Migrating(store, migrations, selection, Up(migrations, selection, to)).all(Boundary.CHECKPOINT_MIGRATED, progress)
+    return _Migrating(store, migrations, selection, lambda: Up(migrations, selection, to)).all(Boundary.CHECKPOINT_MIGRATED, progress)
 
 
 def plan_undo(
     store: CheckpointStore, migrations: Migrations, selection: Selection = EVERYTHING, *, progress: Progress | None = None
 ) -> MigrationReport:
     """What `undo_migration` would do now. Writes nothing."""
-    return _Migrating(store, migrations, selection, Back(migrations, selection)).all(None, progress)
+    return _Migrating(store, migrations, selection, lambda: Back(migrations, selection)).all(None, progress)
 
 
 def undo_migration(
@@ -89,13 +89,13 @@ def undo_migration(
     One that was written since is taken back too, if the earlier version can hold what it has come to; otherwise it is refused, and
     nothing is lost. Arguments and errors as for `run_migration`.
     """
-    return _Migrating(store, migrations, selection, Back(migrations, selection)).all(Boundary.MIGRATION_UNDONE, progress)
+    return _Migrating(store, migrations, selection, lambda: Back(migrations, selection)).all(Boundary.MIGRATION_UNDONE, progress)
 
 
 class _Migrating:
     """One call over many checkpoints."""
 
-    def __init__(self, store: CheckpointStore, migrations: Migrations, selection: Selection, direction: Up | Back) -> None:
+    def __init__(self, store: CheckpointStore, migrations: Migrations, selection: Selection, direction: Callable[[], Up | Back]) -> None:
         check_store("store", store, wants_async=False)
         if not isinstance(migrations, Migrations):
             raise InvalidRequest("migrations", f"must be Migrations, not {type(migrations).__name__}")
@@ -103,7 +103,7 @@ class _Migrating:
             raise InvalidRequest("limit", f"{selection.limit!r:.40} is not a number of checkpoints from 1 on")
         self._store = store
         self._selection = selection
-        self._direction = direction
+        self._direction = direction()
         self._report = MigrationReport()
         self._seen = _NOTHING  # of the checkpoint that is looked at, for a refusal
 

@@ -66,6 +66,8 @@ class AgentStep:
         unknown = [*(f"state.{name}" for name in state if name != "transcript"), *(name for name in payload if name not in _OURS)]
         if unknown:
             raise CannotCarry(f"Runifold has no field for {', '.join(sorted(unknown))}")
+        if envelope.moved_on and payload["phase"]["state"] == "turn_in_flight":
+            raise CannotCarry("a turn was begun since, and Runifold has no field for when, how often and with which effects")
         usage = {name: envelope.usage.get(name, 0) for name in METERS}
         made = {
             **kept["other"],

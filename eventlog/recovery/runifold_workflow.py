@@ -161,6 +161,8 @@ def _down(payload: Payload, envelope: Envelope) -> Payload:
         raise CannotCarry(f"Runifold has no field for {', '.join(unknown)}")
     if len(payload["outputs"]) != kept["next_index"]:
         raise CannotCarry("steps were done since, and what Runifold would hand to the next one is not known")
+    if envelope.moved_on and payload["phase"]["state"].endswith("_in_flight"):
+        raise CannotCarry("a step was begun since, and Runifold has no field for when, how often and with which effects")
     usage = {**kept["other_usage"], **{name: envelope.usage.get(name, 0) for name in METERS}}
     return {
         **kept["other"],
