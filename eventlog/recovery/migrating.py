@@ -50,7 +50,7 @@ def plan_migration(
     progress: Progress | None = None,
 ) -> MigrationReport:
     """What `run_migration` would do now. Takes every payload over every step, and writes nothing."""
-    return _Migrating(store, migrations, selection, lambda: Up(migrations, selection, to)).all(None, progress)
+    return _Migrating(store, migrations, selection, lambda: Up(migrations, selection, to)).look_at_each(progress)
 
 
 def run_migration(
@@ -71,14 +71,16 @@ def run_migration(
     A checkpoint that cannot be migrated is in the report and stays as it is. Raises `InvalidRequest` before anything is done for steps that
     do not lead to one place by one way, and what the store raises when nothing can be written at all; run it again then.
     """
-    return _Migrating(store, migrations, selection, lambda: Up(migrations, selection, to)).all(Boundary.CHECKPOINT_MIGRATED, progress)
+    return _Migrating(store, migrations, selection, lambda: Up(migrations, selection, to)).commit_each(
+        Boundary.CHECKPOINT_MIGRATED, progress
+    )
 
 
 def plan_undo(
     store: CheckpointStore, migrations: Migrations, selection: Selection = EVERYTHING, *, progress: Progress | None = None
 ) -> MigrationReport:
     """What `undo_migration` would do now. Writes nothing."""
-    return _Migrating(store, migrations, selection, lambda: Back(migrations, selection)).all(None, progress)
+    return _Migrating(store, migrations, selection, lambda: Back(migrations, selection)).look_at_each(progress)
 
 
 def undo_migration(
@@ -89,7 +91,7 @@ def undo_migration(
     One that was written since is taken back too, if the earlier version can hold what it has come to; otherwise it is refused, and
     nothing is lost. Arguments and errors as for `run_migration`.
     """
-    return _Migrating(store, migrations, selection, lambda: Back(migrations, selection)).all(Boundary.MIGRATION_UNDONE, progress)
+    return _Migrating(store, migrations, selection, lambda: Back(migrations, selection)).commit_each(Boundary.MIGRATION_UNDONE, progress)
 
 
 class _Migrating:
@@ -107,8 +109,15 @@ class _Migrating:
         self._report = MigrationReport()
         self._seen = _NOTHING  # of the checkpoint that is looked at, for a refusal
 
-    def all(self, boundary: Boundary | None, progress: Progress | None) -> MigrationReport:
-        """Looks at each; commits where there is a boundary to commit at."""
+    def look_at_each(self, progress: Progress | None) -> MigrationReport:
+        """What would be done."""
+        return self._each(None, progress)
+
+    def commit_each(self, boundary: Boundary, progress: Progress | None) -> MigrationReport:
+        """Does it."""
+        return self._each(boundary, progress)
+
+    def _each(self, boundary: Boundary | None, progress: Progress | None) -> MigrationReport:
         report, limit = self._report, self._selection.limit
         quarantined = self._store.catalog.quarantined()
         for checkpoint_id, listed in self._candidates():
