@@ -20,6 +20,7 @@ SNAPSHOTS = Path(__file__).parent / "snapshots"
 EXPECTED_COMMANDS = {
     "demo", "init", "put", "get", "list", "log", "tail", "sql", "verify", "rebuild", "doctor", "report audit", "report retention",
     "ingest chats", "import runifold", "topic create", "topic check", "broker up", "broker down", "broker status",
+    "migrate plan", "migrate run", "migrate undo",
 }  # fmt: skip
 
 
