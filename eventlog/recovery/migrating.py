@@ -7,6 +7,7 @@ kill the same call goes on where it was, since what is migrated already is nothi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from eventlog.catalog import CheckpointSummary
@@ -157,12 +158,14 @@ class _Migrating:
             report.unchanged += 1
             return
         for attempt in range(_ATTEMPTS):
-            found = self._loaded(checkpoint_id)
+            with _named_if_unreadable():
+                found = self._store.load(checkpoint_id)
             if attempt == 0 and (selection.tenant not in (None, found.tenant) or selection.kind not in (None, found.kind)):
                 return
             schema = Schema(found.kind, found.schema_version)
             self._seen = _Seen(found.revision, *schema, found.phase)
-            after = self._direction.after(self._store, found) if self._direction.concerns(schema) else None
+            with _named_if_unreadable():
+                after = self._direction.after(self._store, found) if self._direction.concerns(schema) else None
             if after is None:
                 report.unchanged += 1
                 return
@@ -178,18 +181,6 @@ class _Migrating:
             report.conflicts += 1
         raise CannotBeMigrated(Refusal.BUSY, f"others have written it first {_ATTEMPTS} times")
 
-    def _loaded(self, checkpoint_id: CheckpointId) -> Checkpoint:
-        try:
-            return self._store.load(checkpoint_id)
-        except Deleted as error:
-            raise CannotBeMigrated(Refusal.DELETED, f"deleted at revision {error.last_revision}") from error
-        except NotFound as error:
-            raise CannotBeMigrated(Refusal.NOT_FOUND, "there is no such checkpoint") from error
-        except CheckpointError as error:
-            if error.kind in _UNREADABLE or isinstance(error, Corrupted):
-                raise CannotBeMigrated(Refusal.UNREADABLE, str(error)) from error
-            raise
-
     def _committed(self, after: Checkpoint, expected: int, boundary: Boundary) -> Receipt | None:
         """Its receipt; None, when somebody else was first and it is to be planned again."""
         try:
@@ -204,6 +195,21 @@ class _Migrating:
             if error.kind in _REFUSED:
                 raise CannotBeMigrated(Refusal.NOT_COMMITTED, str(error)) from error
             raise
+
+
+@contextmanager
+def _named_if_unreadable() -> Iterator[None]:
+    """What is wrong with one checkpoint's revisions is no reason to stop before the others."""
+    try:
+        yield
+    except Deleted as error:
+        raise CannotBeMigrated(Refusal.DELETED, f"deleted at revision {error.last_revision}") from error
+    except NotFound as error:
+        raise CannotBeMigrated(Refusal.NOT_FOUND, "there is no such checkpoint") from error
+    except CheckpointError as error:
+        if error.kind in _UNREADABLE or isinstance(error, Corrupted):
+            raise CannotBeMigrated(Refusal.UNREADABLE, str(error)) from error
+        raise
 
 
 def _commit_steps(store: CheckpointStore, after: Checkpoint, expected: int, boundary: Boundary) -> Steps[Receipt]:

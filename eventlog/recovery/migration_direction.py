@@ -8,7 +8,7 @@ from eventlog.checkpoint import Checkpoint
 from eventlog.errors import InvalidRequest
 from eventlog.recovery.carrying import CannotBeMigrated, Refusal, carried, carried_back, last_migration
 from eventlog.recovery.migration_report import Selection
-from eventlog.recovery.migrations import Migrations, Schema, Way, schema_of
+from eventlog.recovery.migrations import Migrations, Schema, schema_of
 from eventlog.store import CheckpointStore
 
 
@@ -63,9 +63,14 @@ class Back:
         """As for `Up`. What these steps did not migrate is nothing to undo."""
         schema = Schema(found.kind, found.schema_version)
         last = last_migration(store.history(found.id), found.revision)
-        way: Way | None = None if last is None else self._migrations.way(last.origin, schema)
-        if last is None or way is None:
+        if last is None:
             return None
+        try:
+            way = self._migrations.way(last.origin, schema)
+        except InvalidRequest as error:  # two ways have led here
+            raise CannotBeMigrated(Refusal.NO_WAY, error.problem) from error
+        if way is None:
+            return None  # other steps have led here
         return carried_back(self._migrations, way, found, moved_on=found.revision > last.revision)
 
 

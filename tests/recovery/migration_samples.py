@@ -13,7 +13,7 @@ from eventlog.recovery.migrations import Payload
 
 FIXTURES = Path(__file__).parent / "fixtures"
 WRITTEN = datetime(2025, 6, 15, 15, 6, 40, tzinfo=UTC)
-LAYOUT = [
+LAYOUT: list[Any] = [
     "validate",
     Parallel("fanout", ["stock", "credit", "fraud", "gift"]),
     Race("quote", ["post", "courier"]),
@@ -21,10 +21,10 @@ LAYOUT = [
     WaitForTimer("cool_off"),
     "ship",
 ]
-LATER = ["validate", "fanout", Race("quote", ["post", "courier"]), WaitForSignal("approve"), WaitForTimer("cool_off"), "ship"]
-LATEST = ["validate", "fanout", "quote", WaitForSignal("approve"), WaitForTimer("cool_off"), "ship"]
-WAITED = ["validate", "fanout", "quote", "approve", WaitForTimer("cool_off"), "ship"]
-LAYOUTS = {"order": LAYOUT, "parcel": ["validate", "ship"]}
+LATER: list[Any] = ["validate", "fanout", Race("quote", ["post", "courier"]), WaitForSignal("approve"), WaitForTimer("cool_off"), "ship"]
+LATEST: list[Any] = ["validate", "fanout", "quote", WaitForSignal("approve"), WaitForTimer("cool_off"), "ship"]
+WAITED: list[Any] = ["validate", "fanout", "quote", "approve", WaitForTimer("cool_off"), "ship"]
+LAYOUTS: dict[str, list[Any]] = {"order": LAYOUT, "parcel": ["validate", "ship"]}
 
 
 def layout_for(payload: Payload) -> list[Any]:
@@ -42,7 +42,7 @@ def samples(name: str) -> dict[str, Payload]:
 
 def every_sample() -> list[tuple[str, int, str]]:
     """(kind, version, what it is in) of all of them."""
-    found = []
+    found: list[tuple[str, int, str]] = []
     for path in sorted(FIXTURES.glob("*.json")):
         kind, _, version = path.stem.rpartition(".v")
         found.extend((kind, int(version), name) for name in samples(path.stem))
