@@ -10,18 +10,27 @@ from pathlib import Path
 
 import pytest
 
+from eventlog.recovery import Refusal
 from tests.docs.test_documents import REPOSITORY, environment, imported
 from tests.recovery.schemas import FOLDER, conforms
 
 RECOVERY = (REPOSITORY / "docs" / "recovery.md").read_text(encoding="utf-8")
 PAYLOADS = (REPOSITORY / "docs" / "payloads.md").read_text(encoding="utf-8")
+MIGRATIONS = (REPOSITORY / "docs" / "migrations.md").read_text(encoding="utf-8")
 PURE = (
     "agent_phases",
     "boundaries",
+    "carrying",
     "effect_phases",
     "fields",
     "identity",
+    "migration_report",
+    "migrations",
     "policy",
+    "runifold",
+    "runifold_agent",
+    "runifold_fields",
+    "runifold_workflow",
     "settlement",
     "usage",
     "workflow_layout",
@@ -42,6 +51,16 @@ def test_the_pages_programs_run(tmp_path: Path) -> None:
     (agent, workflow) = re.findall(r"^```python\n(.*?)^```", RECOVERY, re.MULTILINE | re.DOTALL)
     run("-c", agent, folder=tmp_path)
     run("-c", workflow, folder=tmp_path)
+
+
+def test_the_programs_on_migrations_run(tmp_path: Path) -> None:
+    for program in re.findall(r"^```python\n(.*?)^```", MIGRATIONS, re.MULTILINE | re.DOTALL):
+        run("-c", program, folder=tmp_path)
+
+
+def test_every_reason_to_refuse_a_migration_is_documented() -> None:
+    (table,) = re.findall(r"^\| why \|.*?\n\n", MIGRATIONS, re.MULTILINE | re.DOTALL)
+    assert set(re.findall(r"`(\w+)`", table.replace("`eventlog doctor`", ""))) == {each.value for each in Refusal}
 
 
 def test_the_tool_calling_agent_refunds_once(tmp_path: Path) -> None:
