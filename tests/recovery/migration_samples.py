@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from eventlog import Checkpoint, CheckpointId, CheckpointStore, EventId, RunId
-from eventlog.recovery import CannotCarry, Migrations, Parallel, Race, WaitForSignal, WaitForTimer, runifold_migrations
+from eventlog.recovery import CannotCarry, Migrations, Parallel, Race, Schema, WaitForSignal, WaitForTimer, runifold_migrations
 from eventlog.recovery.migrations import Payload
 
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -40,12 +40,12 @@ def samples(name: str) -> dict[str, Payload]:
     return read
 
 
-def every_sample() -> list[tuple[str, int, str]]:
-    """(kind, version, what it is in) of all of them."""
-    found: list[tuple[str, int, str]] = []
+def every_sample() -> list[tuple[Schema, str]]:
+    """What it is, and what it is in, of all of them."""
+    found: list[tuple[Schema, str]] = []
     for path in sorted(FIXTURES.glob("*.json")):
         kind, _, version = path.stem.rpartition(".v")
-        found.extend((kind, int(version), name) for name in samples(path.stem))
+        found.extend((Schema(kind, int(version)), name) for name in samples(path.stem))
     return found
 
 
