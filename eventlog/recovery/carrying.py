@@ -96,27 +96,27 @@ def last_migration(history: Iterable[Revision | Gap], until: int) -> Migrated | 
 
     A migration back to where one came from is its undo. Raises `CannotBeMigrated` when that lies in a part of the history that is removed.
     """
-    standing: list[tuple[Schema, Schema, int]] = []
+    standing: list[Migrated] = []
     before: Schema | None = None
     unknown = False
     for each in history:
         if isinstance(each, Gap):
             standing, before, unknown = [], None, unknown or each.reason != "import"
             continue
-        checkpoint = each.checkpoint
-        if checkpoint.revision > until:
+        if each.checkpoint.revision > until:
             break
-        schema = Schema(checkpoint.kind, checkpoint.schema_version)
+        schema = Schema(each.checkpoint.kind, each.checkpoint.schema_version)
         if each.type is EventType.MIGRATED and before is None:
-            standing, unknown = [], True
-        elif each.type is EventType.MIGRATED and before is not None and before != schema:
-            if standing and standing[-1][:2] == (schema, before):
-                standing.pop()
+            unknown = True
+        elif before is not None and before != schema:
+            came_from = [earlier.origin for earlier in standing]
+            if schema in came_from:
+                del standing[came_from.index(schema) :]
             else:
-                standing.append((before, schema, checkpoint.revision))
+                standing.append(Migrated(before, each.checkpoint.revision))
         before = schema
     if standing:
-        return Migrated(standing[-1][0], standing[-1][2])
+        return standing[-1]
     if unknown:
         raise CannotBeMigrated(Refusal.HISTORY_REMOVED, "the log no longer holds what it may have been migrated from")
     return None

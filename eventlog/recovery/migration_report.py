@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 from uuid import UUID
@@ -21,7 +21,7 @@ class Selection(NamedTuple):
 
     kind: str | None = None
     tenant: str | None = None
-    ids: Iterable[CheckpointId | UUID | str] | None = None
+    ids: Sequence[CheckpointId | UUID | str] | None = None
     limit: int | None = None
 
 
