@@ -173,3 +173,38 @@ def test_an_owner_knows_its_topic_before_it_sends_so_that_sending_never_blocks_t
         assert owner._metadata.partitions_for_topic(topic) is not None
     finally:
         client.discard(owner)
+
+
+@pytest.mark.parametrize("behind", [1, 2], ids=["a new event where one stands", "an event that follows an old revision"])
+def test_a_loser_at_an_owner_fenced_unknowingly_is_told_the_current_revision(
+    opening: OpenStore, monkeypatch: pytest.MonkeyPatch, behind: int
+) -> None:
+    """Its heads are old and it does not know: a process that was stopped for a while, whose tail has not come on yet."""
+    fenced, owner = opening(), opening()
+    first = initial()
+    fenced.compare_and_swap(first, None)
+    second = first.next({"writer": "fenced"})
+    fenced.compare_and_swap(second, 0)
+    tail = StoppedTail(fenced, monkeypatch)
+    current = second
+    for _ in range(3):
+        following = current.next({"writer": "owner"})
+        owner.compare_and_swap(following, current.revision)
+        current = following
+
+    told: list[object] = []
+
+    def lose() -> None:
+        loser = first.next({"writer": "late"}) if behind == 1 else first.model_copy(update={"event_id": initial().event_id})
+        try:
+            told.append(fenced.compare_and_swap(loser, 0 if behind == 1 else None))
+        except Conflict as error:
+            told.append(error.actual)
+
+    caller = threading.Thread(target=lose)
+    caller.start()
+    caller.join(1.0)
+    assert told == [], "a refusal named a revision that was not the current one any more"
+    tail.let_go.set()
+    caller.join(30)
+    assert told == [current.revision]
