@@ -294,7 +294,8 @@ class Projector:
             self._require_open()
             if self._projection is None:
                 self._projection = self._open()
-            follow(self._log, self._projection, keep_events=False)
+            with self._let_go_when_damaged():
+                follow(self._log, self._projection, keep_events=False)
             return self._projection
 
     def rebuild(self, progress: Callable[[int], None] | None = None) -> None:
@@ -315,8 +316,9 @@ class Projector:
                 new.close()
                 discard_file(draft)
                 raise
-            self._projection.replace_with(new)
-            follow(self._log, self._projection, keep_events=False)
+            with self._let_go_when_damaged():
+                self._projection.replace_with(new)
+                follow(self._log, self._projection, keep_events=False)
 
     def close(self) -> None:
         """Writes the snapshot for others, and closes. In a forked child nothing is touched: the files are the parent's."""
@@ -334,6 +336,21 @@ class Projector:
                     projection.close()
             if self._private is not None:
                 self._private.cleanup()
+
+    @contextlib.contextmanager
+    def _let_go_when_damaged(self) -> Iterator[None]:
+        """A write that failed once makes DuckDB refuse all that follows: the next question opens the file anew, and its journal with it."""
+        try:
+            yield
+        except ProjectionDamaged:
+            projection, self._projection = self._projection, None
+            assert projection is not None
+            with contextlib.suppress(ProjectionError):  # of the same failure, which is on its way to the caller
+                projection.close()
+            if self._private is not None:
+                self._private.cleanup()
+                self._private = None
+            raise
 
     def _require_open(self) -> None:
         if self._closed or self._pid != os.getpid():
