@@ -22,7 +22,7 @@ def projection(tmp_path: Path) -> Iterator[Projection]:
 
 
 def test_every_report_says_what_it_answers_and_runs_without_parameters(projection: Projection) -> None:
-    assert {"audit", "retention"} <= set(REPORTS)
+    assert {"audit", "growth", "retention"} <= set(REPORTS)
     for report in REPORTS.values():
         assert report.title
         assert report.answers.endswith(".")
@@ -30,6 +30,34 @@ def test_every_report_says_what_it_answers_and_runs_without_parameters(projectio
         assert len(table.columns) == len(table.types) > 0
         for name in report.parameters:
             assert f"${name}" in report.sql
+
+
+def test_growth_counts_revisions_by_kind_and_day(projection: Projection) -> None:
+    day = 86_400_000
+    midnight = START // day * day
+    projection.apply(
+        Batch(
+            {0: 5},
+            rows=[
+                row(1, 0, offset=0, recorded_at=midnight + 1),
+                row(1, 1, offset=1, recorded_at=midnight + day - 1),
+                row(1, 2, offset=2, recorded_at=midnight + day, event_type="DELETED"),
+                row(2, 0, offset=3, recorded_at=midnight + day, kind="acme.bill"),
+                row(3, 7, offset=4, recorded_at=midnight + 2 * day, event_type="IMPORTED"),
+            ],
+        )
+    )
+    first = datetime.datetime.fromtimestamp(midnight / 1000, datetime.UTC).date()
+    table = run(projection, "growth")
+    kind = row(1).kind
+    assert [line[:6] for line in table.rows] == [
+        (first, kind, 2, 1, 1, 0),
+        (first + datetime.timedelta(1), "acme.bill", 1, 1, 1, 0),
+        (first + datetime.timedelta(1), kind, 1, 1, 0, 1),
+        (first + datetime.timedelta(2), kind, 1, 1, 1, 0),
+    ]
+    assert table.rows[0][6:] == (2 * row(1).payload_size, 2 * row(1).stored_size)
+    assert len(run(projection, "growth", {"since": midnight + day, "until": midnight + 2 * day, "kind": "acme.bill"}).rows) == 1
 
 
 def test_the_audit_says_who_wrote_which_revision_in_the_logs_order(projection: Projection) -> None:
