@@ -78,7 +78,12 @@ class Flushing:
         elif kind == "answer" or '\\"done\\"' in arguments:
             self.answers += 1
             names = {each for each in self._unnamed & self._filled if not each.endswith(self._nameless)}
-            unflushed = self._unflushed - self._flushed_since.pop(about, set()) if self._concurrent else self._unflushed
+            unflushed = self._unflushed
+            if self._concurrent:
+                in_a_journal = {
+                    each.removesuffix("-wal") for each in self._there if each.endswith("-wal")
+                }  # written back by another thread
+                unflushed = unflushed - self._flushed_since.pop(about, set()) - in_a_journal
             early = sorted(each for each in unflushed | names if not self._may_be_lost(each))
             if early:
                 self.faults.append(f"answered before {', '.join(early)} was flushed: {line[:200]}")
