@@ -18,7 +18,9 @@ from eventlog.recovery.agent_phases import (
     AgentPhase,
     AgentRecord,
     Completed,
+    Failed,
     TurnInFlight,
+    run_failed,
 )
 from eventlog.recovery.boundaries import Boundary
 from eventlog.recovery.errors import AmbiguousResume, StillInFlight
@@ -68,12 +70,15 @@ def resume_steps(
     phase = record.phase
     if isinstance(phase, Completed):
         return Opened(stream, None)
+    if isinstance(phase, Failed):
+        raise run_failed(checkpoint.id, phase)
     ledger = yield from ledger_steps(stream, given)
     if not isinstance(phase, TurnInFlight):
         return Opened(stream, ledger)
-    known = yield from evidence_steps(stream, policy, given, ledger, phase.effects)
+    decided = phase.decision is not None
+    known = yield from evidence_steps(stream, policy, given, ledger, phase.effects, decided=decided)
     found = AmbiguousResume(checkpoint.id, what=_what(phase), since=_since(phase), attempt=phase.attempt, effects=known)
-    admit(policy, found)
+    admit(policy, found, decided=decided)
     return Opened(stream, ledger, found)
 
 
@@ -113,7 +118,7 @@ class AgentCore:
 
     @property
     def phase(self) -> AgentPhase:
-        """`ReadyForTurn`, `TurnInFlight` or `Completed`."""
+        """`ReadyForTurn`, `TurnInFlight` or `Completed`; a run that is `Failed` is not resumed."""
         return self._stream.record.phase
 
     @property
@@ -126,7 +131,7 @@ class AgentCore:
 
     @property
     def found(self) -> AmbiguousResume | None:
-        """What was in flight when the run was resumed with `RetryInFlight`: since when, and how far each effect had come."""
+        """What was in flight when the run was resumed to repeat it (`RetryInFlight`, or a decision): since when, and the effects."""
         return self._found
 
     def _begin_steps(self) -> Steps[None]:

@@ -38,3 +38,4 @@ class Boundary(StrEnum):
     WORKFLOW_RELEASED = "workflow_released"  # nobody owns it
     CLOCK_READ = "clock_read"  # the log says what time it is
     WORKFLOW_COMPLETED = "workflow_completed"  # the response
+    RUN_DECIDED = "run_decided"  # what a person has decided about a run that was in flight

@@ -18,10 +18,13 @@ PAYLOADS = (REPOSITORY / "docs" / "payloads.md").read_text(encoding="utf-8")
 PURE = (
     "agent_phases",
     "boundaries",
+    "decided_runs",
+    "decisions",
     "effect_phases",
     "fields",
     "identity",
     "policy",
+    "prospects",
     "settlement",
     "usage",
     "workflow_layout",
@@ -81,7 +84,7 @@ def test_the_documented_payloads_are_as_their_schemas_say() -> None:
     for kind, text in documented.items():
         sample = re.sub(r'"[0-9a-f]{4}\.\.\."', f'"{"0" * 64}"', re.search(r"^    \{.*?^\n", text, re.MULTILINE | re.DOTALL)[0])  # type: ignore[index]
         conforms(f"{kind}.v1", json.loads(sample))
-    for kind, count in {"eventlog.agent": 3, "eventlog.workflow": 6}.items():
+    for kind, count in {"eventlog.agent": 4, "eventlog.workflow": 7}.items():
         first = json.loads(re.search(r"^    \{.*?^\n", documented[kind], re.MULTILINE | re.DOTALL)[0])  # type: ignore[index]
         shown = re.findall(r"((?:^    .*\n)+)", documented[kind], re.MULTILINE)[1]
         phases = json.loads("[" + re.sub(r"\}\n    \{", "},{", shown) + "]")

@@ -12,6 +12,7 @@ from eventlog.recovery.boundaries import Boundary
 from tests.recovery import agent_kill_table, workflow_kill_table
 from tests.recovery.agent_kill_table import ENDS
 from tests.recovery.order_workflow import UNDISTURBED
+from tests.recovery.victims import DECISION_KILLS
 
 LIBRARY = Path(__file__).resolve().parents[2] / "eventlog" / "recovery"
 WRITES = {"compare_and_swap_many", "import_revision", "delete"}
@@ -21,7 +22,7 @@ AGENT = agent_kill_table.all_kills()
 WORKFLOW = workflow_kill_table.all_kills()
 
 
-@pytest.mark.parametrize("kills", [AGENT, WORKFLOW], ids=["agent", "workflow"])
+@pytest.mark.parametrize("kills", [AGENT, WORKFLOW, DECISION_KILLS], ids=["agent", "workflow", "decision"])
 def test_the_kills_are_before_and_after_each_write(kills: list[str]) -> None:
     assert len(set(kills)) == len(kills)
     for write in writes(kills):
@@ -29,7 +30,7 @@ def test_the_kills_are_before_and_after_each_write(kills: list[str]) -> None:
 
 
 def test_the_kills_are_at_every_boundary_and_in_every_call() -> None:
-    assert {write.split()[0] for write in writes(AGENT) | writes(WORKFLOW)} == set(Boundary)
+    assert {write.split()[0] for write in writes(AGENT) | writes(WORKFLOW) | writes(DECISION_KILLS)} == set(Boundary)
     assert within(AGENT) == {"model", "hold_stock again", *ENDS}
     assert within(WORKFLOW) == set(UNDISTURBED)
 
