@@ -42,9 +42,10 @@ def run(*arguments: str, folder: Path) -> str:
 
 
 def test_the_pages_programs_run(tmp_path: Path) -> None:
-    (agent, workflow) = re.findall(r"^```python\n(.*?)^```", RECOVERY, re.MULTILINE | re.DOTALL)
+    (agent, workflow, decided) = re.findall(r"^```python\n(.*?)^```", RECOVERY, re.MULTILINE | re.DOTALL)
     run("-c", agent, folder=tmp_path)
     run("-c", workflow, folder=tmp_path)
+    run("-c", decided, folder=tmp_path)
 
 
 def test_the_tool_calling_agent_refunds_once(tmp_path: Path) -> None:

@@ -118,6 +118,34 @@ def test_retention_says_what_is_held_by_tenant_kind_and_phase(projection: Projec
     assert run(projection, "retention", {"kind": "none"}).rows == []
 
 
+def test_recovery_lists_unfinished_runs_since_they_left_their_last_stable_phase(projection: Projection) -> None:
+    agent, workflow = {"kind": "eventlog.agent"}, {"kind": "eventlog.workflow"}
+    rows = [
+        row(1, 0, offset=0, phase="ready_for_turn", **agent),
+        row(1, 1, offset=1, phase="turn_in_flight", **agent),
+        row(1, 2, offset=2, phase="ready_for_turn", **agent),
+        row(2, 0, offset=3, phase="waiting", tenant="north", **workflow),
+        row(3, 0, offset=4, phase="turn_in_flight"),  # of another kind: no run
+        row(4, 0, offset=5, phase="step_in_flight", **workflow),
+        row(4, 1, offset=6, phase="step_in_flight", event_type="DELETED", **workflow),
+        row(5, 0, offset=7, phase="ready", **workflow),
+        row(1, 3, offset=8, phase="turn_in_flight", **agent),
+        row(1, 4, offset=9, phase="turn_in_flight", **agent),
+        row(6, 0, offset=10, phase="failed", **workflow),
+    ]
+    projection.apply(batch_of(rows))
+
+    def found(**parameters: object) -> list[tuple[str, int, int]]:
+        table = run(projection, "recovery", parameters)
+        lines = [dict(zip(table.columns, line, strict=True)) for line in table.rows]
+        return [(str(line["checkpoint_id"]), line["revision"], round(line["since"].timestamp() * 1000) - START) for line in lines]
+
+    waiting, turn = (row(2).checkpoint_id, 0, 3000), (row(1).checkpoint_id, 4, 8000)
+    assert found() == [waiting, turn]
+    assert found(limit=1) == found(kind="eventlog.workflow") == found(tenant="north") == found(older_than=START + 8000) == [waiting]
+    assert found(older_than=START + 8001) == [waiting, turn]
+
+
 @pytest.mark.parametrize(
     ("name", "parameters", "named"),
     [

@@ -108,8 +108,9 @@ def test_a_run_marked_failed_is_never_gone_on_with(store: CheckpointStore, outsi
     assert (failed.value.reason, failed.value.what) == (ANN["reason"], WHAT[phase])
     assert decision_made(store.load(left.id, revision=failed.value.revision)) is not None
     assert [each["capability"] for each in store.load(left.id).payload["phase"]["effects"]] == (["charge"] if phase != "waiting" else [])
+    other: dict[str, Any] = {"definition_version" if phase == "turn" else "version": 9}
     with nothing_written(store), pytest.raises(IdentityMismatch):
-        left.resume(**({"definition_version": 9} if phase == "turn" else {"version": 9}))
+        left.resume(**other)
     assert left.calls() == calls
 
 
