@@ -223,6 +223,12 @@ class Readable(Protocol):
     def read(self, after: Position) -> Iterable[tuple[Sequence[Record], Position]]: ...
 
 
+class Followed(Readable, Protocol):
+    """A log that a projection is kept current with."""
+
+    def end(self) -> Position: ...
+
+
 def follow(
     log: Readable,
     projection: Projection,
@@ -278,7 +284,7 @@ class Projector:
     snapshot on, and throws it away when it closes.
     """
 
-    def __init__(self, *, log: Readable, directory: Path) -> None:
+    def __init__(self, *, log: Followed, directory: Path) -> None:
         self._log = log
         self._directory = directory
         self._projection: Projection | None = None
@@ -319,6 +325,15 @@ class Projector:
             with self._let_go_when_damaged():
                 self._projection.replace_with(new)
                 follow(self._log, self._projection, keep_events=False)
+
+    def backlog(self) -> tuple[int | None, int | None]:
+        """How many offsets it is behind the log, and how many checkpoints are quarantined; None before anything was asked of it."""
+        projection = None if self._closed or self._pid != os.getpid() else self._projection
+        if projection is None:
+            return None, None
+        reached = projection.positions()
+        behind = sum(max(0, end - reached.get(number, 0)) for number, end in self._log.end().offsets)
+        return behind, len(projection.quarantined_ids())
 
     def close(self) -> None:
         """Writes the snapshot for others, and closes. In a forked child nothing is touched: the files are the parent's."""

@@ -23,6 +23,7 @@ from eventlog.recovery.agent_phases import (
     run_failed,
 )
 from eventlog.recovery.boundaries import Boundary
+from eventlog.recovery.effects import EffectLedger
 from eventlog.recovery.errors import AmbiguousResume, StillInFlight
 from eventlog.recovery.fields import json_copy, own_copy
 from eventlog.recovery.identity import check_identity
@@ -32,6 +33,7 @@ from eventlog.recovery.steps import Advance, Load, Settle, Steps, Store
 from eventlog.recovery.stream import RunStream
 from eventlog.recovery.turn_steps import TurnCore
 from eventlog.recovery.usage import TURNS, at_least
+from eventlog.recovery.watching import watched_steps
 
 
 def start_steps(
@@ -64,6 +66,17 @@ def resume_steps(
     """Looks at a run, identity first, and says whether it may be gone on with. Writes nothing: the next turn does."""
     given = given_ledger(policy, effects, store)
     checkpoint: Checkpoint = yield Load(store, CheckpointId(checkpoint_id))
+    return (yield from watched_steps(store, "agent", checkpoint, _looked_at_steps(store, checkpoint, identity, policy, given, usage)))
+
+
+def _looked_at_steps(
+    store: Store,
+    checkpoint: Checkpoint,
+    identity: AgentIdentity,
+    policy: Policy,
+    given: EffectLedger | None,
+    usage: Mapping[str, int] | None,
+) -> Steps[Opened[AgentRecord]]:
     record = AgentRecord.of(checkpoint)
     check_identity(checkpoint.id, record.identity.fields(), identity.fields())
     stream = RunStream(store=store, checkpoint=checkpoint, record=record, floor=at_least(checkpoint.usage, usage or {}))

@@ -61,6 +61,7 @@ class _DecisionsCore:
         made = Decided(decision, actor, reason, checkpoint.revision, what(record))
         following = yield from self._following_steps(stream, made)
         yield Advance(stream, lambda _: following, Boundary.RUN_DECIDED)
+        self._store.metrics.decided(decision.value)
         return stream.checkpoint
 
     def _following_steps(self, stream: RunStream[RunRecord], made: Decided) -> Steps[RunRecord]:

@@ -13,6 +13,7 @@ from eventlog.errors import Conflict, InvalidRequest
 from eventlog.ids import CheckpointId
 from eventlog.recovery.agent_phases import Completed, Failed, run_failed
 from eventlog.recovery.boundaries import Boundary
+from eventlog.recovery.effects import EffectLedger
 from eventlog.recovery.errors import AmbiguousResume, StillInFlight
 from eventlog.recovery.fields import json_copy, own_copy
 from eventlog.recovery.identity import check_identity
@@ -22,6 +23,7 @@ from eventlog.recovery.policy import Policy, admit
 from eventlog.recovery.steps import Advance, Load, Settle, Steps, Store
 from eventlog.recovery.stream import RunStream
 from eventlog.recovery.usage import STEPS, at_least
+from eventlog.recovery.watching import watched_steps
 from eventlog.recovery.workflow_bodies import StepCore
 from eventlog.recovery.workflow_layout import Node, Race, layout_of
 from eventlog.recovery.workflow_phases import Branch, BranchState, Place, Waiting, WorkflowPhase
@@ -60,6 +62,19 @@ def resume_steps(
     """Looks at a run, identity first, and says whether it may be gone on with. Writes nothing: the next step does."""
     given = given_ledger(policy, effects, store)
     checkpoint: Checkpoint = yield Load(store, CheckpointId(checkpoint_id))
+    looked_at = _looked_at_steps(store, checkpoint, identity, policy, given, claim, usage)
+    return (yield from watched_steps(store, "workflow", checkpoint, looked_at))
+
+
+def _looked_at_steps(
+    store: Store,
+    checkpoint: Checkpoint,
+    identity: WorkflowIdentity,
+    policy: Policy,
+    given: EffectLedger | None,
+    claim: Claim | None,
+    usage: Mapping[str, int] | None,
+) -> Steps[Opened[WorkflowRecord]]:
     record = WorkflowRecord.of(checkpoint)
     check_identity(checkpoint.id, record.identity.fields(), identity.fields())
     stream = RunStream(store=store, checkpoint=checkpoint, record=record, floor=at_least(checkpoint.usage, usage or {}))

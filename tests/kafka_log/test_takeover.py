@@ -16,6 +16,7 @@ from eventlog.kafka.topic import partition_of
 from eventlog.log import Record
 from tests.kafka_log.conftest import OpenStore
 from tests.kafka_log.samples import PARTITIONS, event_of, initial
+from tests.metrics.counting import adds
 from tests.waiting import eventually
 
 
@@ -158,7 +159,7 @@ def test_a_caller_that_cannot_wait_learns_that_the_outcome_is_unknown_and_resolv
     store.compare_and_swap(first, None)
     tail = StoppedTail(store, monkeypatch)
     following = first.next({"step": 1})
-    with pytest.raises(OutcomeUnknown) as caught:
+    with adds(1, "eventlog_unknown_outcomes_total", "kafka"), pytest.raises(OutcomeUnknown) as caught:
         store.compare_and_swap(following, 0, timeout=0.5)
     assert caught.value.event_id == following.event_id
     tail.let_go.set()

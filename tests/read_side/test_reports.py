@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -119,7 +120,8 @@ def test_retention_says_what_is_held_by_tenant_kind_and_phase(projection: Projec
 
 
 def test_recovery_lists_unfinished_runs_since_they_left_their_last_stable_phase(projection: Projection) -> None:
-    agent, workflow = {"kind": "eventlog.agent"}, {"kind": "eventlog.workflow"}
+    agent: dict[str, Any] = {"kind": "eventlog.agent"}
+    workflow: dict[str, Any] = {"kind": "eventlog.workflow"}
     rows = [
         row(1, 0, offset=0, phase="ready_for_turn", **agent),
         row(1, 1, offset=1, phase="turn_in_flight", **agent),
