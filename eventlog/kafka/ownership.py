@@ -94,7 +94,7 @@ class Ownership:
             raise
         with self._lock:
             self.takeovers += 1
-        metrics_of("kafka").takeovers.inc()
+        metrics_of("kafka").taken_over()
         return owner
 
     def catch_up(self, partition: int) -> None:

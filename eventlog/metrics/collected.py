@@ -81,7 +81,6 @@ class StoreMetrics:
         self.log = log
         self.commits = CommitTally()
         self._add = self.commits.add
-        self.takeovers = _TAKEOVERS.labels(log)
         self._conflicts = _CONFLICTS.labels(log)
         self._unknown = _UNKNOWN.labels(log)
         self._open = weakref.WeakSet[Watched]()  # weak: a store that nobody has closed is not kept alive
@@ -111,6 +110,10 @@ class StoreMetrics:
             self._unknown.inc()
         elif isinstance(outcome, SchemaMismatch):
             self.mismatched("event")
+
+    def taken_over(self) -> None:
+        """A partition was taken over."""
+        _TAKEOVERS.labels(self.log).inc()
 
     def mismatched(self, of: str) -> None:
         """A `SchemaMismatch`: of an `event`, or of a `run`."""
@@ -185,6 +188,7 @@ class _OnDemand(Collector):
 
 
 _BY_KIND = {kind: StoreMetrics(kind) for kind in LOG_KINDS}
+_TAKEOVERS.labels("kafka")  # the other log has no partitions to take
 _REGISTRY.register(_OnDemand())
 
 

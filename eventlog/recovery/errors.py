@@ -44,7 +44,7 @@ class AmbiguousResume(CheckpointError):
     """The run was in flight when its process ended: what it called outside may or may not have happened."""
 
     kind = ErrorKind.AMBIGUOUS
-    hint = "Find out what happened outside. Then repeat it with RetryInFlight(effects=...), or let a person decide."
+    hint = "Find out what happened outside. Then repeat it with RetryInFlight(effects=...), or decide: `eventlog recovery show` says how."
 
     def __init__(self, checkpoint_id: str, *, what: str, since: datetime, attempt: int, effects: Sequence[KnownEffect]) -> None:
         known = ", ".join(f"{each.capability} {each.idempotency_key} {each.state}" for each in effects) or "none announced"

@@ -12,6 +12,7 @@ from eventlog.errors import Deleted, HistoryRemoved, NotFound
 from eventlog.event import EventType
 from eventlog.ids import CheckpointId, RunId
 from eventlog.position import Position
+from eventlog.recovery.agent_phases import Completed, Failed
 from eventlog.recovery.decided_runs import Attempt, RunRecord, announced, attempts, decided, run_record, what
 from eventlog.recovery.decisions import Decided
 from eventlog.recovery.effect_phases import Announced, Effect
@@ -60,9 +61,9 @@ class EffectEvidence(NamedTuple):
 class Evidence:
     """A run as the log has it.
 
-    `since` is when it came into what it is in, by the log's clock. `last_stable` is what a roll-back would commit again. Either is None
-    where the log no longer holds it, or never did; `removed` says so. `lease_ends` and `wakes_at` are by the log's clock too.
-    `policies` and `decisions` say what each would do, or why it would be refused.
+    `since` is when a run that is in flight or waits came into that, by the log's clock. `last_stable` is the last revision in which nothing
+    was in flight, of a run that has not ended. Either is None where the log no longer holds it, or never did; `removed` says so.
+    `lease_ends` and `wakes_at` are by the log's clock too. `policies` and `decisions` say what each would do, or why it would be refused.
     """
 
     checkpoint_id: CheckpointId
@@ -93,12 +94,13 @@ def evidence_steps(store: Store, checkpoint_id: CheckpointId, given: EffectLedge
     if found.type is EventType.DELETED:
         raise Deleted(checkpoint_id, last_revision=checkpoint.revision)
     record = run_record(checkpoint)
-    stretch, removed = Stretch(found, None), None
+    stretch, removed = None, None
     try:
-        stretch = yield from stretch_steps(store, found)
+        if _has_begun(record) or isinstance(record.phase, Waiting):
+            stretch = yield from stretch_steps(store, found)
     except HistoryRemoved as error:
         removed = error
-    stable = found if not _has_begun(record) else stretch.stable
+    stable = _stable(record, found, stretch)
     ledger = yield from ledger_steps(RunStream(store=store, checkpoint=checkpoint, record=record), given)
     effects = yield from _effects_steps(ledger, announced(record))
     known = [each.effect for each in effects]
@@ -110,7 +112,7 @@ def evidence_steps(store: Store, checkpoint_id: CheckpointId, given: EffectLedge
         identity=record.identity.fields(),
         latest=_moment(found),
         what=what(record),
-        since=None if removed is not None else stretch.began.recorded_at,
+        since=None if stretch is None else stretch.began.recorded_at,
         attempts=tuple(_attempt(name, each) for name, each in attempts(record).items()),
         usage=dict(checkpoint.usage),
         owner=owner_of(record),
@@ -167,6 +169,14 @@ def _effect_steps(ledger: EffectLedger, effect: Announced) -> Steps[tuple[KnownE
         return effect.known("deleted", 0), history
     now = Effect.of(latest.checkpoint)
     return effect.known(now.state.value, now.attempts), history
+
+
+def _stable(record: RunRecord, found: Revision, stretch: Stretch | None) -> Revision | None:
+    if isinstance(record.phase, Completed | Failed):
+        return None
+    if not _has_begun(record):
+        return found
+    return None if stretch is None else stretch.stable
 
 
 def _has_begun(record: RunRecord) -> bool:

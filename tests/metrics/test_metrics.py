@@ -133,7 +133,6 @@ def test_an_async_resume_is_counted(store: CheckpointStore, kind: str) -> None:
 
 
 def test_a_decision_is_counted(store: CheckpointStore, kind: str, tmp_path: Path) -> None:
-    left = LeftRun(store, Outside(tmp_path / "outside"), "turn")
     for decision in Decision:
         left = LeftRun(store, Outside(tmp_path / "outside"), "turn")
         with adds(1, "eventlog_decisions_total", kind, choice=decision.value):
@@ -184,10 +183,8 @@ def test_the_lag_is_what_a_projection_has_yet_to_take(fresh_address: str, kind: 
         assert value("eventlog_projection_lag_offsets", kind) == others
 
 
-@pytest.mark.broker
+@pytest.mark.parametrize("kind", [pytest.param("kafka", marks=pytest.mark.broker)], indirect=True)
 def test_a_partition_that_is_taken_over_is_counted(opening: Callable[..., CheckpointStore], kind: str) -> None:
-    if kind != "kafka":
-        return
     one, other = opening(), opening()
     first = initial()
     with adds(1, "eventlog_partition_takeovers_total", kind):

@@ -114,6 +114,30 @@ def test_a_run_marked_failed_is_never_gone_on_with(store: CheckpointStore, outsi
     assert left.calls() == calls
 
 
+def test_what_is_shown_of_a_run_follows_it_through_its_life(store: CheckpointStore, outside: Outside) -> None:
+    left, desk = LeftRun(store, outside, "turn"), Decisions(store)
+    shown = desk.show(left.id)
+    assert (shown.what, shown.last_stable and shown.last_stable.revision) == ("turn 1", 0)
+    assert shown.since == store.load_revision(left.id, revision=1).recorded_at
+    assert shown.usage == store.load(left.id).usage
+    desk.resolve(left.id, Decision.ROLL_BACK, **ANN)
+    rolled = desk.show(left.id)
+    assert (rolled.since, rolled.effects) == (None, ())
+    assert rolled.last_stable == rolled.latest
+    assert rolled.decision is not None
+    assert rolled.policies["Reject"] == "goes on: the run is ready_for_turn"
+    left.work(left.resume())
+    ended = desk.show(left.id)
+    assert (ended.what, ended.since, ended.last_stable, ended.decision) == ("completed", None, None, None)
+    assert set(ended.policies.values()) == {"gives the stored response; nothing is called or written"}
+    given_up = LeftRun(store, outside, "step")
+    desk.resolve(given_up.id, Decision.MARK_FAILED, **ANN)
+    failed = desk.show(given_up.id)
+    assert (failed.since, failed.last_stable) == (None, None)
+    assert [each.effect.state for each in failed.effects] == ["completed"]
+    assert set(failed.policies.values()) == {"refuses: RunFailed, as ann has decided"}
+
+
 @pytest.mark.parametrize("phase", IN_FLIGHT)
 def test_a_decided_retry_is_good_for_one_repetition(store: CheckpointStore, outside: Outside, phase: str) -> None:
     left = LeftRun(store, outside, phase)
