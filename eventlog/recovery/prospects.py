@@ -11,6 +11,7 @@ from eventlog.recovery.decided_runs import RunRecord, attempts, check_answered, 
 from eventlog.recovery.decisions import Decision
 from eventlog.recovery.effect_phases import EffectClass
 from eventlog.recovery.errors import DecisionRefused, KnownEffect
+from eventlog.recovery.workflow_record import WorkflowRecord
 
 _REPEATED = {
     "absent": "run",
@@ -36,9 +37,11 @@ def by_policy(record: RunRecord, effects: Sequence[KnownEffect]) -> dict[str, st
         return dict.fromkeys(names, "gives the stored response; nothing is called or written")
     if isinstance(phase, Failed):
         return dict.fromkeys(names, f"refuses: RunFailed, as {phase.decision.actor} has decided")
+    owner = record.owner if isinstance(record, WorkflowRecord) else None
+    claimed = "" if owner is None else f"; without {owner.name}'s claim it refuses: NotOwner"
     if not open_ones:
-        return dict.fromkeys(names, f"goes on: the run is {what(record)}")
-    repeats = f"repeats {what(record)}" + _refusing(effects)
+        return dict.fromkeys(names, f"goes on: the run is {what(record)}{claimed}")
+    repeats = f"repeats {what(record)}{_refusing(effects)}{claimed}"
     undecided = [name for name, each in open_ones.items() if each.decision is None]
     return {"Reject": f"refuses: AmbiguousResume about {', '.join(undecided)}" if undecided else repeats, "RetryInFlight": repeats}
 

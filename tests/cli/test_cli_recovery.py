@@ -97,6 +97,7 @@ def test_what_is_shown_is_on_record(desk: Desk) -> None:
     text = desk("show", desk.race.id).out
     for part in ("worker-1", "branch post of quote", "replayed from its record", "roll-back", "revision 4 is revision 0 once more"):
         assert part in text, part
+    assert "repeats branch post of quote; without worker-1's claim it refuses: NotOwner" in text
     assert "gives the stored response" not in text
     waiting = desk.json("show", desk.timer)
     assert (waiting["wakes_at"], waiting["last_stable"]["revision"]) == ("2031-01-31T08:00:00.000Z", 1)
