@@ -44,7 +44,8 @@ class CheckpointStore:
         self._catalog = catalog
         self._reader = RevisionReader(log=log, catalog=catalog, tenant=tenant)
         self.metrics = metrics_of(log.kind)
-        self.metrics.opened(self)
+        self._watched = _Watched(log, catalog)
+        self.metrics.opened(self._watched)
 
     # -- writing --------------------------------------------------------------------------------------------------
 
@@ -265,14 +266,9 @@ class CheckpointStore:
 
     # -- life -----------------------------------------------------------------------------------------------------
 
-    def backlog(self) -> Backlog:
-        """What this store has not caught up with, without waiting for anybody: for the metrics (docs/metrics.md)."""
-        projection, quarantined = self._catalog.backlog()
-        return Backlog(projection, self._log.unread(), quarantined)
-
     def close(self) -> None:
         """Waits for what is under way, then lets go of every file, connection and thread. Closing twice is harmless."""
-        self.metrics.closed(self)
+        self.metrics.closed(self._watched)
         try:
             self._catalog.close()
         finally:
@@ -313,6 +309,18 @@ class CheckpointStore:
 
     def _visible(self, tenant: str) -> bool:
         return self.tenant is None or tenant == self.tenant
+
+
+class _Watched:
+    """An open store, as the metrics ask for its state."""
+
+    def __init__(self, log: Log, catalog: Catalog) -> None:
+        self._log = log
+        self._catalog = catalog
+
+    def backlog(self) -> Backlog:
+        projection, quarantined = self._catalog.backlog()
+        return Backlog(projection, self._log.unread(), quarantined)
 
 
 def check_identity(tenant: str | None, actor: str | None) -> None:

@@ -165,7 +165,7 @@ def test_a_quarantined_checkpoint_shows_as_long_as_its_store_is_open(tmp_path: P
         assert before is not None
         add_foreign_event(tmp_path, last, b"\xc3\x01nonsense")
         store.list()
-        assert store.backlog().quarantined == 1
+        assert store._watched.backlog().quarantined == 1
         assert value("eventlog_quarantined_checkpoints", "embedded") == before + 1
     assert (value("eventlog_quarantined_checkpoints", "embedded") or 0) == before
 
@@ -174,13 +174,13 @@ def test_the_lag_is_what_a_projection_has_yet_to_take(fresh_address: str, kind: 
     with open_store(fresh_address) as store:
         stream(store, 3)
         store.list()
-        assert store.backlog().projection == 0
+        assert store._watched.backlog().projection == 0
         if kind == "embedded":
             stream(store, 5)
-            assert store.backlog() == (5, None, 0)
+            assert store._watched.backlog() == (5, None, 0)
             assert value("eventlog_tail_lag_offsets", kind) is None
         else:
-            eventually(lambda: store.backlog() == (0, 0, 0))
+            eventually(lambda: store._watched.backlog() == (0, 0, 0))
         eventually(lambda: value("eventlog_projection_lag_offsets", kind) == sum(backlog(store)))
 
 
@@ -203,7 +203,7 @@ def test_a_store_that_was_closed_or_forgotten_is_no_longer_asked(tmp_path: Path)
     create_store(tmp_path)
     store = open_store(tmp_path)
     metrics = store.metrics
-    assert store.backlog() in metrics.backlogs()
+    assert store._watched.backlog() in metrics.backlogs()
     asked = len(metrics.backlogs())
     store.close()
     assert len(metrics.backlogs()) == asked - 1
@@ -225,7 +225,7 @@ def test_a_store_that_cannot_answer_hides_no_other(tmp_path: Path, monkeypatch: 
         def failing() -> Any:
             raise StoreClosed("just now")
 
-        monkeypatch.setattr(one, "backlog", failing)
+        monkeypatch.setattr(one._watched, "backlog", failing)
         assert len(one.metrics.backlogs()) == asked - 1
 
 
