@@ -11,7 +11,7 @@ from eventlog.checkpoint import from_millis
 from eventlog.errors import InvalidRequest
 from eventlog.ids import CheckpointId, EventId, RunId
 from eventlog.position import Position
-from eventlog.projector import translated
+from eventlog.projection_errors import translated
 from eventlog.revision import Gap
 from projections import heads, history, reports
 from projections.database import Table

@@ -19,31 +19,24 @@ from eventlog import codec
 from eventlog.errors import (
     Busy,
     CheckpointError,
-    ConfigurationError,
     Corrupted,
-    HistoryRemoved,
     InvalidRequest,
     SchemaMismatch,
-    StorageError,
     StoreClosed,
 )
 from eventlog.event import EventHeader
 from eventlog.ids import CheckpointId
 from eventlog.log import LogIdentity, Record
 from eventlog.position import Position
+from eventlog.projection_errors import translated
 from eventlog.rules import Head, judge
 from projections.engine import HeadRow, Projection
-from projections.errors import InvalidQuery, PastGone, ProjectionDamaged, ProjectionError, ProjectionForeign, ProjectionLocked
+from projections.errors import ProjectionDamaged, ProjectionError, ProjectionForeign, ProjectionLocked
 from projections.rows import Batch, GapRow, QuarantineRow, RevisionRow
 from projections.snapshot import private_copy, snapshot
 
 PROJECTION_FILE = "projection.duckdb"
 QUARANTINED_BEFORE = "a record behind its last good revision breaks the rules"
-_KEEP_IT = (
-    "Keep that file: on Kafka it may hold history that is nowhere else. Give this store a projection of its own: on Kafka by ?state=DIR,"
-    " in a directory by `eventlog rebuild`."
-)
-_ANEW = "It is disposable: `eventlog rebuild` makes it anew from the log; on Kafka, start with another ?state=DIR."
 SNAPSHOT_FILE = "snapshot.duckdb"
 _BATCH_ROWS = 2_000  # facts: appender batches of about 1000 and more; beyond 2000 nothing is gained
 
@@ -188,30 +181,6 @@ def head_of_row(row: HeadRow | RevisionRow) -> Head:
         row.offset,
         row.recorded_at,
     )
-
-
-@contextlib.contextmanager
-def translated(path: Path | None = None) -> Iterator[None]:
-    """The projection's errors in the store's own words."""
-    try:
-        yield
-    except ProjectionLocked as error:
-        hint = "Stop that process, or have a projection of your own: on Kafka by ?state=DIR in the address."
-        raise Busy(str(error.path), f"the projection is in use by process {error.owner}", hint=hint) from error
-    except ProjectionForeign as error:
-        raise ConfigurationError(str(error), hint=_KEEP_IT) from error
-    except ProjectionDamaged as error:
-        raise Corrupted("projection", str(error), hint=_ANEW) from error
-    except PastGone as error:
-        more = f" (and {error.count - 1} more gaps)" if error.count > 1 else ""
-        what = f"checkpoint {error.checkpoint_id}: what was in revisions {error.first_revision} to {error.last_revision}{more}"
-        raise HistoryRemoved(what, reason=error.reason) from error
-    except InvalidQuery as error:
-        raise InvalidRequest("query", str(error)) from error
-    except ProjectionError as error:
-        raise StorageError(str(path or "projection"), str(error)) from error
-    except OSError as error:
-        raise StorageError(str(error.filename or path or "projection"), error.strerror or str(error)) from error
 
 
 class Readable(Protocol):

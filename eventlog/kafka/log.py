@@ -23,7 +23,7 @@ from eventlog.kafka.view import View
 from eventlog.kafka.writer import Writer
 from eventlog.log import LogIdentity, Outcome, Record
 from eventlog.position import Position
-from eventlog.projector import translated
+from eventlog.projection_errors import translated
 from eventlog.rules import Proposal
 from projections import history, stream
 from projections.engine import Projection
