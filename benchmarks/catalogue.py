@@ -11,6 +11,7 @@ from benchmarks import (
     embedded_disk,
     embedded_history,
     embedded_load,
+    embedded_rebuild,
     embedded_turn,
     kafka_callers,
     kafka_catch_up,
@@ -19,6 +20,7 @@ from benchmarks import (
     kafka_trouble,
     projection_disk,
     projection_load,
+    projection_reports,
 )
 from benchmarks.bench import Bench
 from benchmarks.row import Row
@@ -41,6 +43,7 @@ BENCHMARKS: tuple[Benchmark, ...] = cast(
         embedded_load,
         embedded_history,
         embedded_disk,
+        embedded_rebuild,
         embedded_turn,
         kafka_commit,
         kafka_callers,
@@ -48,6 +51,7 @@ BENCHMARKS: tuple[Benchmark, ...] = cast(
         kafka_trouble,
         projection_load,
         projection_disk,
+        projection_reports,
         kafka_memory,
     ),
 )

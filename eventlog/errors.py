@@ -29,6 +29,7 @@ class ErrorKind(StrEnum):
     CLOSED = "CLOSED"
     AMBIGUOUS = "AMBIGUOUS"
     EFFECT_FAILED = "EFFECT_FAILED"
+    RUN_FAILED = "RUN_FAILED"
 
 
 class Retry(StrEnum):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
+from time import perf_counter
 from types import TracebackType
 from typing import Self
 from uuid import UUID
@@ -12,10 +13,11 @@ from uuid import UUID
 from eventlog.catalog import Catalog, Page
 from eventlog.checkpoint import LAST_REVISION, MAX_TENANT, Checkpoint, Receipt, check_name, check_text, to_millis
 from eventlog.codec import decode_header
-from eventlog.errors import CheckpointError, HistoryRemoved, InvalidRequest, NotFound, OutcomeUnknown
+from eventlog.errors import CheckpointError, HistoryRemoved, InvalidRequest, NotFound, OutcomeUnknown, SchemaMismatch
 from eventlog.event import EventType, to_checkpoint
 from eventlog.ids import CheckpointId, EventId
 from eventlog.log import Log, Outcome, Record
+from eventlog.metrics.collected import Backlog, metrics_of
 from eventlog.position import Position
 from eventlog.proposing import propose
 from eventlog.reading import RevisionReader
@@ -41,6 +43,9 @@ class CheckpointStore:
         self._log = log
         self._catalog = catalog
         self._reader = RevisionReader(log=log, catalog=catalog, tenant=tenant)
+        self.metrics = metrics_of(log.kind)
+        self._watched = _Watched(log, catalog)
+        self.metrics.opened(self._watched)
 
     # -- writing --------------------------------------------------------------------------------------------------
 
@@ -76,7 +81,12 @@ class CheckpointStore:
                 outcomes.append(error)
         if not outcomes:
             raise InvalidRequest("revisions", "is empty")
-        committed = iter(self._log.append(proposals, timeout=self._timeout(timeout)) if proposals else ())
+        begun = perf_counter()
+        answers = self._log.append(proposals, timeout=self._timeout(timeout)) if proposals else ()
+        seconds = perf_counter() - begun
+        for proposal, answer in zip(proposals, answers, strict=True):
+            self.metrics.answered(answer, proposal.draft, seconds)
+        committed = iter(answers)
         return [next(committed) if outcome is None else outcome for outcome in outcomes]
 
     def delete(
@@ -170,13 +180,21 @@ class CheckpointStore:
 
         Raises `NotFound` (also for another tenant's id), `Deleted`, `HistoryRemoved`, `InvalidRequest`.
         """
-        return self._reader.load(CheckpointId(checkpoint_id), revision=revision, at=at, at_least=at_least)
+        try:
+            return self._reader.load(CheckpointId(checkpoint_id), revision=revision, at=at, at_least=at_least)
+        except SchemaMismatch:
+            self.metrics.mismatched("event")
+            raise
 
     def load_revision(
         self, checkpoint_id: CheckpointId | UUID | str, *, revision: int | None = None, at: Position | datetime | None = None
     ) -> Revision:
         """As `load`, with how the revision came into the log: type, actor, time, position, hash. A deletion is a revision too."""
-        return self._reader.load_revision(CheckpointId(checkpoint_id), revision=revision, at=at)
+        try:
+            return self._reader.load_revision(CheckpointId(checkpoint_id), revision=revision, at=at)
+        except SchemaMismatch:
+            self.metrics.mismatched("event")
+            raise
 
     def history(
         self, checkpoint_id: CheckpointId | UUID | str, *, after: int = -1, at: Position | datetime | None = None, limit: int | None = None
@@ -262,6 +280,7 @@ class CheckpointStore:
 
     def close(self) -> None:
         """Waits for what is under way, then lets go of every file, connection and thread. Closing twice is harmless."""
+        self.metrics.closed(self._watched)
         try:
             self._catalog.close()
         finally:
@@ -295,7 +314,9 @@ class CheckpointStore:
         return self._propose(checkpoint, expected, EventType.MIGRATED)
 
     def _commit(self, proposal: Proposal, timeout: float | None) -> Receipt:
+        begun = perf_counter()
         outcome = self._log.append((proposal,), timeout=self._timeout(timeout))[0]
+        self.metrics.answered(outcome, proposal.draft, perf_counter() - begun)
         if isinstance(outcome, CheckpointError):
             raise outcome
         return outcome
@@ -305,6 +326,18 @@ class CheckpointStore:
 
     def _visible(self, tenant: str) -> bool:
         return self.tenant is None or tenant == self.tenant
+
+
+class _Watched:
+    """An open store, as the metrics ask for its state."""
+
+    def __init__(self, log: Log, catalog: Catalog) -> None:
+        self._log = log
+        self._catalog = catalog
+
+    def backlog(self) -> Backlog:
+        projection, quarantined = self._catalog.backlog()
+        return Backlog(projection, self._log.unread(), quarantined)
 
 
 def check_identity(tenant: str | None, actor: str | None) -> None:

@@ -32,6 +32,7 @@ EXIT_CODES: dict[ErrorKind, int] = {
     ErrorKind.CLOSED: 16,
     ErrorKind.AMBIGUOUS: 17,
     ErrorKind.EFFECT_FAILED: 18,
+    ErrorKind.RUN_FAILED: 19,
 }
 
 _MEANINGS = {

@@ -74,6 +74,11 @@ class Session:
         return self._given.tenant or self.settings.tenant
 
     @property
+    def actor(self) -> str | None:
+        """Who acts, where somebody has said so."""
+        return self._given.actor or self.settings.actor
+
+    @property
     def timeout(self) -> float:
         return self.settings.timeout if self._given.timeout is None else self._given.timeout
 
@@ -82,8 +87,7 @@ class Session:
         """The store, open for the length of the block."""
         from eventlog.opening import open_store
 
-        actor = self._given.actor or self.settings.actor
-        with open_store(self.address, tenant=self.tenant, actor=actor, timeout=self.timeout) as store:
+        with open_store(self.address, tenant=self.tenant, actor=self.actor, timeout=self.timeout) as store:
             yield store
 
     @contextmanager

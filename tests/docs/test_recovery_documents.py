@@ -21,6 +21,8 @@ PURE = (
     "agent_phases",
     "boundaries",
     "carrying",
+    "decided_runs",
+    "decisions",
     "effect_phases",
     "fields",
     "identity",
@@ -31,6 +33,7 @@ PURE = (
     "runifold_agent",
     "runifold_fields",
     "runifold_workflow",
+    "prospects",
     "settlement",
     "usage",
     "workflow_layout",
@@ -48,9 +51,10 @@ def run(*arguments: str, folder: Path) -> str:
 
 
 def test_the_pages_programs_run(tmp_path: Path) -> None:
-    (agent, workflow) = re.findall(r"^```python\n(.*?)^```", RECOVERY, re.MULTILINE | re.DOTALL)
+    (agent, workflow, decided) = re.findall(r"^```python\n(.*?)^```", RECOVERY, re.MULTILINE | re.DOTALL)
     run("-c", agent, folder=tmp_path)
     run("-c", workflow, folder=tmp_path)
+    run("-c", decided, folder=tmp_path)
 
 
 def test_the_programs_on_migrations_run(tmp_path: Path) -> None:
@@ -100,7 +104,7 @@ def test_the_documented_payloads_are_as_their_schemas_say() -> None:
     for kind, text in documented.items():
         sample = re.sub(r'"[0-9a-f]{4}\.\.\."', f'"{"0" * 64}"', re.search(r"^    \{.*?^\n", text, re.MULTILINE | re.DOTALL)[0])  # type: ignore[index]
         conforms(f"{kind}.v1", json.loads(sample))
-    for kind, count in {"eventlog.agent": 3, "eventlog.workflow": 6}.items():
+    for kind, count in {"eventlog.agent": 4, "eventlog.workflow": 7}.items():
         first = json.loads(re.search(r"^    \{.*?^\n", documented[kind], re.MULTILINE | re.DOTALL)[0])  # type: ignore[index]
         shown = re.findall(r"((?:^    .*\n)+)", documented[kind], re.MULTILINE)[1]
         phases = json.loads("[" + re.sub(r"\}\n    \{", "},{", shown) + "]")

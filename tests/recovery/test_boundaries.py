@@ -12,6 +12,7 @@ from eventlog.recovery.boundaries import Boundary
 from tests.recovery import agent_kill_table, migration_kill_table, workflow_kill_table
 from tests.recovery.agent_kill_table import ENDS
 from tests.recovery.order_workflow import UNDISTURBED
+from tests.recovery.victims import DECISION_KILLS
 
 LIBRARY = Path(__file__).resolve().parents[2] / "eventlog" / "recovery"
 WRITES = {"compare_and_swap_many", "import_revision", "delete"}
@@ -22,7 +23,7 @@ WORKFLOW = workflow_kill_table.all_kills()
 MIGRATION = migration_kill_table.all_kills()
 
 
-@pytest.mark.parametrize("kills", [AGENT, WORKFLOW, MIGRATION], ids=["agent", "workflow", "migration"])
+@pytest.mark.parametrize("kills", [AGENT, WORKFLOW, DECISION_KILLS, MIGRATION], ids=["agent", "workflow", "decision", "migration"])
 def test_the_kills_are_before_and_after_each_write(kills: list[str]) -> None:
     assert len(set(kills)) == len(kills)
     for write in writes(kills):
@@ -30,7 +31,7 @@ def test_the_kills_are_before_and_after_each_write(kills: list[str]) -> None:
 
 
 def test_the_kills_are_at_every_boundary_and_in_every_call() -> None:
-    assert {write.split()[0] for write in writes(AGENT) | writes(WORKFLOW) | writes(MIGRATION)} == set(Boundary)
+    assert {write.split()[0] for write in writes([*AGENT, *WORKFLOW, *DECISION_KILLS, *MIGRATION])} == set(Boundary)
     assert within(AGENT) == {"model", "hold_stock again", *ENDS}
     assert within(WORKFLOW) == set(UNDISTURBED)
 

@@ -17,6 +17,8 @@ from tests.store.other_process import finish, start
 from tests.store.samples import chain_is_intact, initial, revisions
 from tests.waiting import eventually
 
+pytestmark = pytest.mark.long_on_kafka
+
 
 @pytest.fixture(scope="module")
 def killer() -> Iterator[Victims]:
