@@ -61,6 +61,7 @@ class _Waiting(NamedTuple):
 class EmbeddedLog:
     """The log in a directory. `open()` before use; any number of threads may share it, a forked child may not."""
 
+    kind = "embedded"
     reads_wait = False
     compress_from = COMPRESS_FROM
 
@@ -218,6 +219,10 @@ class EmbeddedLog:
     def partition_of(self, checkpoint_id: str) -> int:  # noqa: ARG002
         """See `Log.partition_of`."""
         return 0
+
+    def unread(self) -> int | None:
+        """See `Log.unread`."""
+        return None
 
     def compacted_before(self) -> int:
         """See `Log.compacted_before`."""

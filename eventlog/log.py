@@ -46,6 +46,11 @@ class Log(Protocol):
     """The contract that every log keeps. Methods raise errors of `eventlog.errors` only."""
 
     @property
+    def kind(self) -> str:
+        """`embedded` or `kafka`: what metrics are labelled with."""
+        ...
+
+    @property
     def identity(self) -> LogIdentity: ...
 
     @property
@@ -123,6 +128,10 @@ class Log(Protocol):
 
     def partition_of(self, checkpoint_id: str) -> int:
         """Where a checkpoint's records belong, for ever."""
+        ...
+
+    def unread(self) -> int | None:
+        """How many offsets of the log this process has yet to read, without asking anybody; None: it reads on demand."""
         ...
 
     def compacted_before(self) -> int:

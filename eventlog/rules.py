@@ -125,13 +125,6 @@ def rejection(head: Head | None, proposal: Proposal) -> CheckpointError:
     return Conflict(proposal.checkpoint_id, expected=proposal.expected, actual=head.revision, proposed=proposal.revision)
 
 
-def ahead(head: Head | None, proposal: Proposal) -> bool:
-    """Whether a proposal builds on a revision beyond the head: its caller is mistaken, or has seen more than this head."""
-    if proposal.expected is None:
-        return False
-    return head is None or (proposal.expected > head.revision and head.type != EventType.DELETED)
-
-
 def _check_successor(head: Head, proposal: Proposal) -> CheckpointError | None:
     if proposal.event_id == head.event_id:
         return EventIdReused(proposal.checkpoint_id, event_id=proposal.event_id, differs="checkpoint or revision")

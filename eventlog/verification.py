@@ -19,7 +19,8 @@ from eventlog.errors import CheckpointError, HistoryRemoved
 from eventlog.event import CheckpointEvent, EventHeader, EventType, check_body, misfit
 from eventlog.log import Record
 from eventlog.position import Position
-from eventlog.projector import checkpoint_of, translated
+from eventlog.projection_errors import translated
+from eventlog.projector import checkpoint_of
 from eventlog.rules import Head, judge
 from eventlog.store import CheckpointStore, json_text_by
 from projections.engine import Projection

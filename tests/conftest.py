@@ -96,8 +96,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         fixtures = set(getattr(item, "fixturenames", ()))
         if item.path.is_relative_to(REPOSITORY / "tests" / "faults") or item.path.is_relative_to(REPOSITORY / "tests" / "chaos"):
             item.add_marker("faults")
-        if item.path.name in ("test_killed_agent.py", "test_killed_workflow.py") and "kafka" in item.name:
-            item.add_marker("faults")  # the same table on the embedded log takes seconds
+        parameters = item.callspec.params if hasattr(item, "callspec") else {}
+        if "kafka" in parameters.values() and item.get_closest_marker("long_on_kafka") is not None:
+            item.add_marker("faults")
         if fixtures & {"broker", *OWN_BROKERS}:
             item.add_marker("broker")
         if fixtures & {"softhsm", "token"}:

@@ -75,6 +75,11 @@ class Session:
         return self._given.tenant or self.settings.tenant
 
     @property
+    def actor(self) -> str | None:
+        """Who acts, where somebody has said so."""
+        return self._given.actor or self.settings.actor
+
+    @property
     def timeout(self) -> float:
         return self.settings.timeout if self._given.timeout is None else self._given.timeout
 
@@ -93,10 +98,9 @@ class Session:
         from eventlog.opening import open_store
         from eventlog.privacy.providers import NoKeys
 
-        actor = self._given.actor or self.settings.actor
         keys = NoKeys() if without_keys else self.keys
         try:
-            with open_store(self.address, tenant=self.tenant, actor=actor, timeout=self.timeout, keys=keys) as store:
+            with open_store(self.address, tenant=self.tenant, actor=self.actor, timeout=self.timeout, keys=keys) as store:
                 yield store
         finally:
             if keys is not None:

@@ -26,7 +26,7 @@ from eventlog.kafka.view import View
 from eventlog.kafka.writer import Writer
 from eventlog.log import LogIdentity, Outcome, Record
 from eventlog.position import Position
-from eventlog.projector import translated
+from eventlog.projection_errors import translated
 from eventlog.rules import Proposal, require_form
 from projections import history, stream
 from projections.engine import Projection
@@ -39,6 +39,7 @@ _ROWS = 500
 class KafkaLog:
     """A topic as a log. Made by `open_kafka_log`; safe to share between threads, not across a fork."""
 
+    kind = "kafka"
     reads_wait = True
 
     def __init__(
@@ -162,6 +163,10 @@ class KafkaLog:
         """See `Log.partition_of`."""
         return partition_of(checkpoint_id, self.identity.partitions)
 
+    def unread(self) -> int | None:
+        """See `Log.unread`."""
+        return None if self._tail is None else self._tail.behind
+
     def compacted_before(self) -> int:
         """See `Log.compacted_before`."""
         return self.view.clock.compacted_before()
@@ -271,6 +276,12 @@ class _BarrierFirst:
     def rebuild(self, progress: Callable[[int], None] | None = None) -> None:
         self._log.end()
         self._log.view.rebuild(progress)
+
+    def backlog(self) -> tuple[int | None, int | None]:
+        view = self._log.view
+        applied = view.applied
+        behind = sum(max(0, offset - applied.get(number, 0)) for number, offset in view.positions.items())
+        return behind, len(view.quarantined())
 
     def close(self) -> None:
         """The log closes its own projection."""

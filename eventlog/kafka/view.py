@@ -20,7 +20,8 @@ from eventlog.kafka.pending import Pending, record_of
 from eventlog.kafka.topic import partition_of
 from eventlog.log import LogIdentity, Record
 from eventlog.position import Position
-from eventlog.projector import PROJECTION_FILE, QUARANTINED_BEFORE, discard_file, follow, head_of_row, interpret, translated
+from eventlog.projection_errors import translated
+from eventlog.projector import PROJECTION_FILE, QUARANTINED_BEFORE, discard_file, follow, head_of_row, interpret
 from eventlog.rules import Head
 from projections import history
 from projections.engine import Projection

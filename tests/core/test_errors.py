@@ -44,6 +44,8 @@ SAMPLES: list[CheckpointError] = [
     recovery.AlreadyOwned("id", owner="worker-1", token=2, until=from_millis(0)),
     recovery.BranchCancelled("branch a of quote was beaten by b", step="quote", branch="a"),
     recovery.NotWaiting("id", signal="approval", found="it is ready, and ship is next"),
+    recovery.DecisionRefused("id", decision="retry", reason="r", effects=[recovery.KnownEffect("c", "k", "pure", "id", "started", 1)]),
+    recovery.RunFailed("id", actor="ann", reason="r", revision=5, what="turn 1"),
 ]
 TREE = (errors.__name__, recovery.errors.__name__)
 

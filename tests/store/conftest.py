@@ -6,7 +6,6 @@ needs an empty store, or closes one, asks for `fresh_address`. The Kafka half ru
 
 from __future__ import annotations
 
-import importlib.util
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,15 +16,7 @@ import pytest
 from eventlog import CheckpointStore, create_store, open_store
 from eventlog.privacy.providers.key_file import KeyFile
 
-KAFKA_LOG = importlib.util.find_spec("eventlog.kafka.log") is not None
-KINDS = [
-    "embedded",
-    "embedded, encrypted",
-    pytest.param(
-        "kafka",
-        marks=[pytest.mark.broker, pytest.mark.skipif(not KAFKA_LOG, reason="eventlog/kafka/log.py is not written yet")],
-    ),
-]
+KINDS = ["embedded", "embedded, encrypted", pytest.param("kafka", marks=pytest.mark.broker)]
 
 Opened = dict[str, "Shared"]
 
