@@ -56,11 +56,11 @@ def test_doctor_says_how_the_keys_are(store: Path, tmp_path: Path) -> None:
     assert checks()["open"] == "fail"
 
 
-def test_a_missing_key_is_19_and_says_where_it_was_looked_for(store: Path, tmp_path: Path) -> None:
+def test_a_missing_key_is_20_and_says_where_it_was_looked_for(store: Path, tmp_path: Path) -> None:
     receipt = put(store, PAYLOAD, "--kind", "acme.order")
     (tmp_path / "key.json").rename(tmp_path / "elsewhere.json")
     run = eventlog("get", receipt["id"], "--store", store)
-    assert run.code == 19
+    assert run.code == 20
     assert str(tmp_path / "key.json") in run.err
     assert "EVENTLOG_KEYS" in run.err
     elsewhere = {"EVENTLOG_KEYS": f"file:{tmp_path / 'elsewhere.json'}"}
@@ -80,7 +80,7 @@ def test_a_variable_and_a_passphrase(tmp_path: Path) -> None:
         made = inside("put", "-", "--kind", "acme.order", "--store", store, "--format", "json", stdin=json.dumps(PAYLOAD), env=env).json()
         assert inside("get", made["id"], "--payload", "--store", store, env=env).json() == PAYLOAD
         missing = inside("get", made["id"], "--store", store)
-        assert missing.code == 19
+        assert missing.code == 20
         assert key not in missing.err
 
 
