@@ -10,8 +10,10 @@ from benchmarks import (
     embedded_callers,
     embedded_commit,
     embedded_disk,
+    embedded_encryption,
     embedded_history,
     embedded_load,
+    embedded_rebuild,
     embedded_turn,
     kafka_callers,
     kafka_catch_up,
@@ -20,6 +22,7 @@ from benchmarks import (
     kafka_trouble,
     projection_disk,
     projection_load,
+    projection_reports,
 )
 from benchmarks.bench import Bench
 from benchmarks.row import Row
@@ -38,10 +41,12 @@ BENCHMARKS: tuple[Benchmark, ...] = cast(
     tuple[Benchmark, ...],
     (
         embedded_commit,
+        embedded_encryption,
         embedded_callers,
         embedded_load,
         embedded_history,
         embedded_disk,
+        embedded_rebuild,
         embedded_turn,
         embedded_access,
         kafka_commit,
@@ -50,6 +55,7 @@ BENCHMARKS: tuple[Benchmark, ...] = cast(
         kafka_trouble,
         projection_load,
         projection_disk,
+        projection_reports,
         kafka_memory,
     ),
 )

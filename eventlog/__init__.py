@@ -17,11 +17,14 @@ from eventlog.errors import (
     Conflict,
     Corrupted,
     Deleted,
+    EncryptionMismatch,
     ErrorKind,
     EventIdReused,
     HistoryRemoved,
     InvalidPayload,
     InvalidRequest,
+    KeyDestroyed,
+    KeysUnavailable,
     NotAStore,
     NotFound,
     OutcomeUnknown,
@@ -40,6 +43,7 @@ from eventlog.opening import create_store, open_async_store, open_store
 from eventlog.position import Position
 from eventlog.privacy.access_log import AccessMode
 from eventlog.privacy.principals import Principal, Role
+from eventlog.privacy.providers import EnvironmentKey, KeyFile, KeyProvider, NoKeys, Pkcs11Keys
 from eventlog.privacy.withheld import PAYLOAD_WITHHELD, Withheld
 from eventlog.revision import Gap, Revision
 from eventlog.store import CheckpointStore
@@ -62,6 +66,8 @@ __all__ = [
     "Conflict",
     "Corrupted",
     "Deleted",
+    "EncryptionMismatch",
+    "EnvironmentKey",
     "ErrorKind",
     "EventId",
     "EventIdReused",
@@ -70,11 +76,17 @@ __all__ = [
     "HistoryRemoved",
     "InvalidPayload",
     "InvalidRequest",
+    "KeyDestroyed",
+    "KeyFile",
+    "KeyProvider",
+    "KeysUnavailable",
+    "NoKeys",
     "NotAStore",
     "NotFound",
     "OutcomeUnknown",
     "Overloaded",
     "Page",
+    "Pkcs11Keys",
     "Position",
     "Principal",
     "Quarantined",

@@ -13,7 +13,7 @@ from eventlog.ids import CheckpointId, EventId, RunId
 from eventlog.position import Position
 from eventlog.privacy.access_trail import follow_accesses
 from eventlog.privacy.recorder import AccessRecorder
-from eventlog.projector import translated
+from eventlog.projection_errors import translated
 from eventlog.revision import Gap
 from projections import heads, history, reports
 from projections.database import Table
@@ -55,6 +55,7 @@ class CurrentProjection(Protocol):
     """Whatever keeps a projection."""
 
     def current(self) -> Projection: ...
+    def backlog(self) -> tuple[int | None, int | None]: ...
     def rebuild(self, progress: Callable[[int], None] | None = None) -> None: ...
     def close(self) -> None: ...
 
@@ -102,6 +103,11 @@ class Catalog:
         with translated():
             return history.any_gap(self._projector.current())
 
+    def quarantined(self) -> frozenset[str]:
+        """The checkpoints that are read-only because of a record that breaks the rules, of all tenants."""
+        with translated():
+            return self._projector.current().quarantined_ids()
+
     def report(self, name: str, parameters: Mapping[str, Any]) -> Table:
         """Runs a report of `projections/reports/`, of the store's tenant only if it has one.
 
@@ -132,6 +138,11 @@ class Catalog:
     def projection(self) -> Projection:
         """The projection itself, up to date: for `doctor`, `verify` and the tests."""
         return self._projector.current()
+
+    def backlog(self) -> tuple[int | None, int | None]:
+        """Events that the projection has yet to take, and quarantined checkpoints; None where that is not known without building it."""
+        with translated():
+            return self._projector.backlog()
 
     def close(self) -> None:
         self._projector.close()

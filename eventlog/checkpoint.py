@@ -20,6 +20,7 @@ DEFAULT_TENANT = "default"
 LAST_SCHEMA_VERSION = 2**31 - 1
 MAX_KIND = 200
 MAX_TENANT = 100
+MAX_ACTOR = 200
 MAX_PHASE = 200
 MAX_LABELS = 32
 MAX_LABEL_KEY = 63
@@ -225,6 +226,14 @@ def check_text(field: str, value: object, longest: int) -> None:
         raise InvalidRequest(field, f"has {len(value)} characters; at most {longest} are allowed")
     if not value.isprintable():
         raise InvalidRequest(field, "contains characters that cannot be printed")
+
+
+def check_identity(tenant: str | None, actor: str | None) -> None:
+    """Raises `InvalidRequest` for a malformed tenant or actor."""
+    if tenant is not None:
+        check_name("tenant", tenant, MAX_TENANT)
+    if actor is not None:
+        check_text("actor", actor, MAX_ACTOR)
 
 
 def check_labels(labels: object) -> None:

@@ -18,6 +18,8 @@ from eventlog.errors import CheckpointError
 from eventlog.opening import open_store
 from eventlog.position import Position
 from eventlog.privacy.principals import Operation, Principal
+from eventlog.privacy.providers import KeyProvider
+from eventlog.privacy.rotation import status
 from eventlog.store import CheckpointStore
 
 LEAST_FREE_BYTES = 1 << 30
@@ -42,11 +44,12 @@ class Check(NamedTuple):
     advice: str = ""
 
 
-def examine(address: str, *, timeout: float = 10.0, principal: Principal | None = None) -> Iterator[Check]:
+def examine(address: str, *, timeout: float = 10.0, keys: KeyProvider | None = None, principal: Principal | None = None) -> Iterator[Check]:
     """Every check of a store, each as soon as it is known. A check that cannot be made is a failed one; nothing is raised.
 
     Arguments:
         timeout: seconds to wait for the log.
+        keys: of an encrypted store; None: where it remembers them.
         principal: who asks; the local user when None.
     """
     yield Check("versions", State.OK, _versions())
@@ -64,7 +67,7 @@ def examine(address: str, *, timeout: float = 10.0, principal: Principal | None 
         if topic.state is State.FAIL:
             return  # the store would refuse it with the same words
     try:
-        store = open_store(where, timeout=timeout, principal=principal)
+        store = open_store(where, timeout=timeout, keys=keys, principal=principal)
     except CheckpointError as error:
         yield _failed("open", error)
         return
@@ -140,10 +143,10 @@ def _disk(name: str, directory: Path) -> Check:
 
 
 def _topic(where: KafkaAddress) -> Check:
-    from eventlog.kafka.topic import check_topic
+    from eventlog.kafka.keys_topic import check_topics
 
     try:
-        differences = check_topic(where)
+        differences = check_topics(where)
     except CheckpointError as error:
         return _failed("topic", error)
     if differences:
@@ -167,6 +170,19 @@ def _existing(where: KafkaAddress) -> Path:
 def _identity(store: CheckpointStore, where: DirectoryAddress | KafkaAddress) -> Check:
     identity = store.log.identity
     return Check("open", State.OK, f"{where}, store {identity.store_id}, {identity.partitions} partition{'s' * (identity.partitions > 1)}")
+
+
+def _encryption(store: CheckpointStore, _where: DirectoryAddress | KafkaAddress) -> Check:
+    keys = store.keys
+    if keys is None:
+        return Check("encryption", State.OK, "off: payloads are in clear text")
+    counts = status(keys.table, keys.provider)
+    held = sum(count.keys for count in counts if count.tenant)
+    stale = sum(count.keys for count in counts if not count.current)
+    detail = f"on, {held} data keys, wrapped by {keys.provider.source}"
+    if stale:
+        return Check("encryption", State.WARN, f"{detail}; {stale} by an earlier version", "Finish the rotation: `eventlog keys rotate`.")
+    return Check("encryption", State.OK, detail)
 
 
 def _log(store: CheckpointStore, _where: DirectoryAddress | KafkaAddress) -> Check:
@@ -219,6 +235,7 @@ def _access(store: CheckpointStore, _where: DirectoryAddress | KafkaAddress) -> 
 
 _LOOKS: dict[str, Callable[[CheckpointStore, DirectoryAddress | KafkaAddress], Check]] = {
     "open": _identity,
+    "encryption": _encryption,
     "log": _log,
     "projection": _projection,
     "quarantine": _quarantine,

@@ -23,9 +23,6 @@ SELECT position, recorded_at FROM events ORDER BY position DESC LIMIT 1;
 -- name: append
 INSERT INTO events (position, checkpoint_id, revision, event_id, recorded_at, checksum, event) VALUES (?, ?, ?, ?, ?, ?, ?);
 
--- name: remembered
-SELECT value FROM meta WHERE key = ?;
-
 -- name: beginning
 -- Of the event: SQLite reads no further than that, however large the payload is.
 SELECT substr(event, 1, ?) FROM events WHERE checkpoint_id = ? ORDER BY revision DESC LIMIT 1;

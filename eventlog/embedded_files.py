@@ -23,19 +23,22 @@ from eventlog.log import Record
 from eventlog.statements import named
 
 LOG_FILE = "log.sqlite3"
-ACCESS_FILE = "access.sqlite3"  # its companion, where accesses are recorded
+ACCESS_FILE = "access.sqlite3"  # of a store that records accesses: see `privacy/access_embedded.py`
+ACCESS_MODE = "access"  # what the log of such a store remembers: how strictly
+KEY_SOURCE = "key_source"  # what the log of an encrypted store remembers: where its keys are
+KEYS_FILE = "keys.sqlite"  # of an encrypted store: see `privacy/embedded_keys.py`
 APPLICATION_ID = 0x45564C47  # "EVLG", in SQLite's own header field for the kind of file
 FORMAT_VERSION = 1
 BUSY_SECONDS = 30.0
 _DRAFT = re.compile(rf"({re.escape(LOG_FILE)}|{re.escape(ACCESS_FILE)})\.[0-9a-f]{{16}}\.new(-journal|-wal|-shm)?").fullmatch
 
 
-def create(directory: Path, *, remembered: Mapping[str, str] | None = None, companions: Callable[[Path], None] | None = None) -> str:
+def create(directory: Path, *, beside: Mapping[str, Callable[[str], dict[str, str]]] | None = None) -> str:
     """Makes a new, empty log in a new or empty directory; returns its store id.
 
     Arguments:
-        remembered: what was chosen for the store, kept in its `meta`.
-        companions: makes the files that must be there before the store can be opened.
+        beside: by the name of each other file that the store consists of, what makes it: it is given the store's id and returns what the
+            log is to remember of that. It is called before the log appears, and may find what a process left that died in here.
 
     The file is written under another name and linked into place when it is complete, so that a process that dies in between
     leaves no half store; what it does leave, the next to create or open a store here removes. Raises `ConfigurationError` when the
@@ -45,7 +48,7 @@ def create(directory: Path, *, remembered: Mapping[str, str] | None = None, comp
     try:
         _make_directory(directory)
         with creation_lock(directory):
-            _create(directory, {"store_id": store_id, **(remembered or {})}, companions)
+            _create(directory, store_id, beside or {})
     except sqlite3.Error as error:
         raise translate(error, directory) from error
     except FileExistsError as error:
@@ -55,22 +58,21 @@ def create(directory: Path, *, remembered: Mapping[str, str] | None = None, comp
     return store_id
 
 
-def _create(directory: Path, meta: Mapping[str, str], companions: Callable[[Path], None] | None) -> None:
+def _create(directory: Path, store_id: str, beside: Mapping[str, Callable[[str], dict[str, str]]]) -> None:
     path = directory / LOG_FILE
     if path.exists():
         raise ConfigurationError(f"{directory} already holds a store", hint="Open it, or choose another directory.")
-    foreign = sorted(each.name for each in directory.iterdir() if not each.name.startswith((LOG_FILE, ACCESS_FILE)))
+    foreign = sorted(each.name for each in directory.iterdir() if not each.name.startswith((LOG_FILE, *beside)))
     if foreign:
         raise ConfigurationError(f"{directory} is not empty (it holds {foreign[0]})", hint="Choose a new or empty directory.")
     draft = directory / f"{LOG_FILE}.{secrets.token_hex(8)}.new"
     try:
-        for left in directory.glob(f"{ACCESS_FILE}*"):  # of a process that died in here: there is no store yet
-            left.unlink(missing_ok=True)
-        if companions is not None:
-            companions(directory)
-        _write_empty(draft, meta)
+        remembered: dict[str, str] = {}
+        for make in beside.values():
+            remembered |= make(store_id)
+        _write_empty(draft, store_id, remembered)
         os.link(draft, path)
-        _flush_directory(directory)
+        flush_directory(directory)
     finally:
         with contextlib.suppress(OSError):
             _remove_drafts(directory)
@@ -112,33 +114,20 @@ def _make_directory(directory: Path) -> None:
     missing = [each for each in (directory, *directory.parents) if not each.exists()]
     directory.mkdir(parents=True, exist_ok=True)
     for each in missing:
-        _flush_directory(each.parent)
+        flush_directory(each.parent)
 
 
-def _write_empty(draft: Path, meta: Mapping[str, str]) -> None:
+def _write_empty(draft: Path, store_id: str, remembered: dict[str, str]) -> None:
     connection = sqlite3.connect(draft, isolation_level=None)
     try:
         tables = named("embedded.sql")["tables"]
         connection.executescript(f"BEGIN; PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {FORMAT_VERSION}; {tables}")
-        rows = [*meta.items(), ("created_at", str(int(time.time() * 1000)))]
-        connection.executemany("INSERT INTO meta VALUES (?, ?)", rows)
+        meta = [("store_id", store_id), ("created_at", str(int(time.time() * 1000))), *remembered.items()]
+        connection.executemany("INSERT INTO meta VALUES (?, ?)", meta)
         connection.execute("COMMIT")
         connection.execute("PRAGMA journal_mode = WAL")
     finally:
         connection.close()
-
-
-def remembered(directory: Path, key: str) -> str | None:
-    """What was chosen for a store when it was made; None: nothing. Raises as opening it does."""
-    path = directory / LOG_FILE
-    connection = connect(path)
-    try:
-        row = connection.execute(named("embedded.sql")["remembered"], (key,)).fetchone()
-    except sqlite3.Error as error:
-        raise translate(error, path) from error
-    finally:
-        connection.close()
-    return None if row is None else str(row[0])
 
 
 def connect(path: Path, *, wait: bool = True, application_id: int = APPLICATION_ID) -> sqlite3.Connection:
@@ -197,7 +186,7 @@ def translate(error: sqlite3.Error, path: Path) -> CheckpointError:
     return StorageError(str(path), f"{error}" + (f" ({name})" if name else ""))
 
 
-def _flush_directory(directory: Path) -> None:
+def flush_directory(directory: Path) -> None:
     handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(handle)

@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
+import contextlib
 import getpass
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 from eventlog.address import DirectoryAddress, KafkaAddress, parse_address
 from eventlog.aio import AsyncCheckpointStore
 from eventlog.catalog import Catalog, CurrentProjection
+from eventlog.checkpoint import check_identity
 from eventlog.embedded import DEFAULT_MAX_EVENT_BYTES, EmbeddedLog
-from eventlog.embedded_files import create, remembered
 from eventlog.errors import ConfigurationError, InvalidRequest
 from eventlog.log import Log
-from eventlog.privacy.access_embedded import create_access_file, open_access_file
+from eventlog.privacy.access_embedded import open_access_file
 from eventlog.privacy.access_log import AccessMode, access_mode
+from eventlog.privacy.data_keys import DataKeys
+from eventlog.privacy.embedded_keys import EmbeddedKeys
+from eventlog.privacy.opening import create_directory, open_keys
 from eventlog.privacy.principals import Principal, Role
+from eventlog.privacy.providers import KeyProvider
 from eventlog.privacy.recorder import AccessRecorder
 from eventlog.privacy.store import PrincipalStore
 from eventlog.privacy.store_aio import AsyncPrincipalStore
+from eventlog.privacy.table import KeyTable
 from eventlog.projector import Projector
-from eventlog.store import DEFAULT_TIMEOUT, CheckpointStore, check_identity
+from eventlog.store import DEFAULT_TIMEOUT, CheckpointStore
 from projections.access import progress
 
-ACCESS_KEY = "access"  # in the log's `meta`
+if TYPE_CHECKING:
+    from eventlog.kafka.log import KafkaLog
 
 
 def create_store(
@@ -30,6 +38,7 @@ def create_store(
     *,
     partitions: int = 4,
     replication: int | None = None,
+    encryption: KeyProvider | None = None,
     access: AccessMode | str = AccessMode.OFF,
 ) -> None:
     """Makes a new, empty store: a directory, or a topic with the settings that the store insists on.
@@ -37,23 +46,23 @@ def create_store(
     Arguments:
         partitions: of a topic; never changed afterwards.
         replication: of a topic; None: 3 where the cluster has three brokers or more, otherwise 1.
+        encryption: seals every payload, for ever, by keys that this holds; a key that is not there is made. The store remembers where they
+            are, not what they are. The provider stays the caller's, to close.
         access: whether accesses are recorded: `off`, `buffered` or `strict`. The store remembers it; see docs/privacy.md.
 
-    Raises `ConfigurationError` when something is there already, `InvalidRequest`, `StorageError` or `Unavailable`.
+    Raises `ConfigurationError` when something is there already, `InvalidRequest`, `StorageError`, `Unavailable` or `KeysUnavailable`.
     """
     where = parse_address(address)
     mode = access_mode(access)
-    recorded = mode is not AccessMode.OFF
     if isinstance(where, DirectoryAddress):
-        chosen = {ACCESS_KEY: mode.value} if recorded else {}
-        create(where.directory, remembered=chosen, companions=create_access_file if recorded else None)
-    else:
-        from eventlog.kafka.access import create_access_topic
-        from eventlog.kafka.topic import create_topic
+        create_directory(where.directory, encryption=encryption, access=mode)
+        return
+    from eventlog.kafka.access import create_access_topic
+    from eventlog.kafka.keys_topic import create_topics
 
-        create_topic(where, partitions=partitions, replication=replication)
-        if recorded:
-            create_access_topic(where, mode=mode, replication=replication)
+    create_topics(where, partitions=partitions, replication=replication, encryption=encryption)
+    if mode is not AccessMode.OFF:
+        create_access_topic(where, mode=mode, replication=replication)
 
 
 def open_store(
@@ -63,6 +72,7 @@ def open_store(
     actor: str | None = None,
     timeout: float = DEFAULT_TIMEOUT,
     max_event_bytes: int | None = None,
+    keys: KeyProvider | None = None,
     principal: Principal | None = None,
     reason: str | None = None,
     access: AccessMode | str | None = None,
@@ -75,12 +85,14 @@ def open_store(
         actor: who writes, for the audit; the user's login name when None.
         timeout: default for calls that wait for the log, in seconds.
         max_event_bytes: refuse larger events; the log's own limit when None.
+        keys: of an encrypted store; None: where the store remembers that they are. `NoKeys()`: everything but payloads. The provider stays
+            the caller's, to close.
         principal: who asks: see `CheckpointStore.for_principal`. None: the local user, as an admin.
         reason: of the principal's, for the record of accesses.
         access: record accesses at least so strictly; the store's own mode when None, and never less than that.
 
-    Raises `NotAStore`, `ConfigurationError` (with every difference listed), `SchemaMismatch`, `Corrupted`, `StorageError`, `Busy` or
-    `Unavailable` (within 10 s).
+    Raises `NotAStore`, `ConfigurationError` (with every difference listed), `SchemaMismatch`, `Corrupted`, `StorageError`, `Busy`,
+    `KeysUnavailable` (not there, or not the ones that the store was made with) or `Unavailable` (within 10 s).
     """
     where = parse_address(address)
     check_identity(tenant, actor)
@@ -95,15 +107,12 @@ def open_store(
         )
     actor = _login() if actor is None else actor
     if isinstance(where, DirectoryAddress):
-        log, projector, recorder = _open_directory(where, max_event_bytes, wanted)
+        parts = _directory(where, max_event_bytes, keys, wanted)
     else:
-        log, projector, recorder = _open_topic(where, max_event_bytes, wanted)
-    keeps_gaps = isinstance(where, KafkaAddress)
-    if principal is None and recorder is None:
-        catalog = Catalog(projector=projector, keeps_gaps=keeps_gaps, tenant=tenant)
-        return CheckpointStore(log=log, catalog=catalog, tenant=tenant, actor=actor, timeout=timeout)
-    catalog = Catalog(projector=projector, keeps_gaps=keeps_gaps, tenant=None, accesses=recorder)
-    whole = CheckpointStore(log=log, catalog=catalog, tenant=None, actor=actor, timeout=timeout, recorder=recorder)
+        parts = _topic(where, max_event_bytes, keys, wanted)
+    if principal is None and parts.recorder is None:
+        return parts.store(tenant=tenant, actor=actor, timeout=timeout)
+    whole = parts.store(tenant=None, actor=actor, timeout=timeout)
     try:
         who = Principal(actor, None, [Role.ADMIN]) if principal is None else principal.within(tenant)
         return PrincipalStore(whole, who, reason=reason, tenant=tenant, owns=True)
@@ -112,40 +121,64 @@ def open_store(
         raise
 
 
-def _open_directory(
-    where: DirectoryAddress, max_event_bytes: int | None, wanted: AccessMode | None
-) -> tuple[Log, CurrentProjection, AccessRecorder | None]:
+class _Parts(NamedTuple):
+    """What a store consists of, each part open."""
+
+    log: Log
+    projector: CurrentProjection
+    keeps_gaps: bool
+    keys: DataKeys | None
+    recorder: AccessRecorder | None
+
+    def store(self, *, tenant: str | None, actor: str, timeout: float) -> CheckpointStore:
+        catalog = Catalog(projector=self.projector, keeps_gaps=self.keeps_gaps, tenant=tenant, accesses=self.recorder)
+        return CheckpointStore(
+            log=self.log, catalog=catalog, tenant=tenant, actor=actor, timeout=timeout, keys=self.keys, recorder=self.recorder
+        )
+
+
+def _directory(where: DirectoryAddress, max_event_bytes: int | None, given: KeyProvider | None, wanted: AccessMode | None) -> _Parts:
     log = EmbeddedLog(directory=where.directory, max_event_bytes=max_event_bytes or DEFAULT_MAX_EVENT_BYTES)
     log.open()
-    try:
-        own = access_mode(remembered(where.directory, ACCESS_KEY) or AccessMode.OFF)
+    with contextlib.ExitStack() as if_it_fails:
+        if_it_fails.callback(log.close)
+        keys = open_keys(log, source=log.key_source, open_table=lambda: _embedded_keys(log), given=given)
+        if keys is not None:
+            if_it_fails.callback(keys.close)
+        own = access_mode(log.access or AccessMode.OFF)
         mode = _mode(own, wanted)
         accesses = None if mode is AccessMode.OFF else open_access_file(where.directory, make=own is AccessMode.OFF)
-    except BaseException:
-        log.close()
-        raise
-    return log, Projector(log=log, directory=where.directory), None if accesses is None else AccessRecorder(log=accesses, mode=mode).open()
+        if_it_fails.pop_all()
+    recorder = None if accesses is None else AccessRecorder(log=accesses, mode=mode).open()
+    return _Parts(log, Projector(log=log, directory=where.directory), False, keys, recorder)
 
 
-def _open_topic(
-    where: KafkaAddress, max_event_bytes: int | None, wanted: AccessMode | None
-) -> tuple[Log, CurrentProjection, AccessRecorder | None]:
+def _topic(where: KafkaAddress, max_event_bytes: int | None, given: KeyProvider | None, wanted: AccessMode | None) -> _Parts:
     from eventlog.kafka.access import open_access_topic
     from eventlog.kafka.log import open_kafka_log
 
     log = open_kafka_log(where, max_event_bytes=max_event_bytes)
-    try:
+    with contextlib.ExitStack() as if_it_fails:
+        if_it_fails.callback(log.close)
+        keys = open_keys(log, source=log.key_source, open_table=log.open_keys, given=given)
+        if keys is not None:
+            if_it_fails.callback(keys.close)
         found = open_access_topic(where)
         mode = _mode(AccessMode.OFF if found is None else found[1], wanted)
-        followed = found is None and progress(log.view.flushed()) is not None
-        if found is None and (followed or mode is not AccessMode.OFF):
-            why = "its projection has followed one: it was deleted" if followed else "accesses must be recorded here"
-            hint = "Find out who deleted it." if followed else "It is made with the store: `eventlog init --access strict`."
-            raise ConfigurationError(f"{where} has no access topic, and {why}", hint=hint)
-    except BaseException:
-        log.close()
-        raise
-    return log, log.projector, None if found is None else AccessRecorder(log=found[0], mode=mode).open()
+        if found is None:
+            _require_no_access_topic(where, log, mode)
+        if_it_fails.pop_all()
+    recorder = None if found is None else AccessRecorder(log=found[0], mode=mode).open()
+    return _Parts(log, log.projector, True, keys, recorder)
+
+
+def _require_no_access_topic(where: KafkaAddress, log: KafkaLog, mode: AccessMode) -> None:
+    """Raises `ConfigurationError` where accesses must be recorded, or were once, and there is no topic for them."""
+    followed = progress(log.view.flushed()) is not None
+    if followed or mode is not AccessMode.OFF:
+        why = "its projection has followed one: it was deleted" if followed else "accesses must be recorded here"
+        hint = "Find out who deleted it." if followed else "It is made with the store: `eventlog init --access strict`."
+        raise ConfigurationError(f"{where} has no access topic, and {why}", hint=hint)
 
 
 def _mode(own: AccessMode, wanted: AccessMode | None) -> AccessMode:
@@ -158,6 +191,12 @@ def _mode(own: AccessMode, wanted: AccessMode | None) -> AccessMode:
     )
 
 
+def _embedded_keys(log: EmbeddedLog) -> KeyTable:
+    table = EmbeddedKeys(directory=log.directory, store_id=log.identity.store_id)
+    table.open()
+    return table
+
+
 async def open_async_store(
     address: str | Path | DirectoryAddress | KafkaAddress,
     *,
@@ -165,6 +204,7 @@ async def open_async_store(
     actor: str | None = None,
     timeout: float = DEFAULT_TIMEOUT,
     max_event_bytes: int | None = None,
+    keys: KeyProvider | None = None,
     principal: Principal | None = None,
     reason: str | None = None,
     access: AccessMode | str | None = None,
@@ -179,6 +219,7 @@ async def open_async_store(
         actor=actor,
         timeout=timeout,
         max_event_bytes=max_event_bytes,
+        keys=keys,
         principal=principal,
         reason=reason,
         access=access,

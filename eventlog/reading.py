@@ -13,13 +13,13 @@ from eventlog.catalog import Catalog
 from eventlog.checkpoint import LAST_REVISION, Checkpoint, to_millis
 from eventlog.codec import decode, decode_header
 from eventlog.errors import Deleted, HistoryRemoved, InvalidRequest, NotFound
-from eventlog.event import EventHeader, EventType, checkpoint_of
+from eventlog.event import CheckpointEvent, EventHeader, EventType, checkpoint_of
 from eventlog.head_cache import LeastRecentlyUsed
 from eventlog.ids import CheckpointId
 from eventlog.log import Log, Record
 from eventlog.payload import load_json
 from eventlog.position import Position
-from eventlog.revision import Gap, Revision, read_revision
+from eventlog.revision import Gap, JsonText, Revision, read_revision
 
 _HOT_BYTES = 64 << 20
 _HOT_ENTRIES = 10_000
@@ -46,18 +46,18 @@ class _Hot(NamedTuple):
 class RevisionReader:
     """The reads of a `CheckpointStore`, which says what each of them promises."""
 
-    def __init__(self, *, log: Log, catalog: Catalog, tenant: str | None) -> None:
+    def __init__(self, *, log: Log, catalog: Catalog, tenant: str | None, json_text: JsonText | None = CheckpointEvent.json_text) -> None:
         self._log = log
+        self._json_text = json_text  # None: payloads are withheld
         self._catalog = catalog
         self._tenant = tenant
-        self._withholds = False
         self._hot = LeastRecentlyUsed[_Hot](entries=_HOT_ENTRIES, weight=_HOT_BYTES)
         self._tenants = LeastRecentlyUsed[str](entries=_HOT_ENTRIES, weight=_HOT_ENTRIES)
 
     def limited(self, tenant: str | None, *, withholds: bool) -> RevisionReader:
         """The same reader, with the same cache, for one tenant; `withholds`: with `PAYLOAD_WITHHELD` in the place of payloads."""
-        other = RevisionReader(log=self._log, catalog=self._catalog, tenant=tenant)
-        other._hot, other._tenants, other._withholds = self._hot, self._tenants, withholds
+        other = RevisionReader(log=self._log, catalog=self._catalog, tenant=tenant, json_text=None if withholds else self._json_text)
+        other._hot, other._tenants = self._hot, self._tenants
         return other
 
     def load(
@@ -101,7 +101,7 @@ class RevisionReader:
             if gap is not None:
                 raise HistoryRemoved(f"revision {revision} of checkpoint {identity}", reason=gap.reason)
             raise NotFound(identity, revision=revision, detail=None if as_of is None else f"it did not exist at {as_of}")
-        return read_revision(record, as_of, withheld=self._withholds)
+        return read_revision(record, as_of, self._json_text)
 
     def history(self, identity: CheckpointId, *, after: int, at: Position | datetime | None, limit: int | None) -> Iterator[Revision | Gap]:
         """See `CheckpointStore.history`."""
@@ -168,7 +168,7 @@ class RevisionReader:
             wanted = page if left is None else min(left, page)
             records = self._log.history(identity, after=after, position=position, limit=wanted)
             for record in records:
-                revision = read_revision(record, position, withheld=self._withholds)
+                revision = read_revision(record, position, self._json_text)
                 while gaps and gaps[0].last_revision < revision.checkpoint.revision:
                     yield gaps.pop(0)
                 if revision.type is EventType.IMPORTED and revision.checkpoint.revision > 0:
@@ -195,7 +195,8 @@ class RevisionReader:
         if record is None:
             raise NotFound(identity)
         event = decode(_event(record))
-        text = b"null" if event.header.type == EventType.DELETED else event.json_text()
+        assert self._json_text is not None, "whoever may see metadata only does not load"
+        text = b"null" if event.header.type == EventType.DELETED else self._json_text(event)
         hot = _Hot(record.offset, event.header, text)
         self._keep(identity, hot)
         return hot
@@ -210,8 +211,8 @@ class RevisionReader:
 
     def _visible_of(self, records: Sequence[Record]) -> Iterator[Revision]:
         for record in records:
-            if record.value is not None and self._visible(decode_header(record.value)[0].tenant):
-                yield read_revision(record, withheld=self._withholds)
+            if record.value is not None and self.visible(decode_header(record.value)[0].tenant):
+                yield read_revision(record, None, self._json_text)
 
     def _is_own(self, identity: CheckpointId, at_least: Position | None = None) -> bool:
         """Whether this tenant may know of a checkpoint. Asked before anything else, so that another tenant's is as an absent one."""
@@ -222,7 +223,8 @@ class RevisionReader:
         self._tenants.put(identity, self._tenant)  # a checkpoint keeps its tenant for ever
         return True
 
-    def _visible(self, tenant: str) -> bool:
+    def visible(self, tenant: str) -> bool:
+        """Whether a tenant's checkpoints exist for this one."""
         return self._tenant is None or tenant == self._tenant
 
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 from typing import NamedTuple
 
 from eventlog import codec
 from eventlog.checkpoint import Checkpoint, from_millis
 from eventlog.errors import Corrupted
-from eventlog.event import EventType, checkpoint_of, to_checkpoint
+from eventlog.event import CheckpointEvent, EventType, checkpoint_of, to_checkpoint
 from eventlog.log import Record
 from eventlog.position import Position
 from eventlog.privacy.withheld import PAYLOAD_WITHHELD
+
+JsonText = Callable[[CheckpointEvent], bytes]  # from an event to the JSON text of its payload
 
 
 class Revision(NamedTuple):
@@ -37,19 +40,18 @@ class Gap(NamedTuple):
     reason: str  # compaction | import | unknown
 
 
-def read_revision(record: Record, as_of: Position | None = None, *, withheld: bool = False) -> Revision:
-    """The revision that a record holds. Raises `Corrupted`, `SchemaMismatch` or `HistoryRemoved` (an erased payload).
-
-    `withheld`: with `PAYLOAD_WITHHELD` in the place of the payload, which is not decoded then.
+def read_revision(record: Record, as_of: Position | None = None, json_text: JsonText | None = CheckpointEvent.json_text) -> Revision:
+    """The revision that a record holds. Raises `Corrupted`, `SchemaMismatch`, `HistoryRemoved` (an erased payload), or what `json_text`,
+    which opens its payload, raises. None: `PAYLOAD_WITHHELD` stands in the place of the payload, which is neither decrypted nor decoded.
     """
     if record.damage is not None or record.value is None:
         raise Corrupted(f"{record.partition}:{record.offset}", record.damage or "there is no event")
     event = codec.decode(record.value)
     header = event.header
-    if withheld:
+    if json_text is None:
         checkpoint = checkpoint_of(header, PAYLOAD_WITHHELD)
     else:
-        checkpoint = to_checkpoint(header, b"null" if header.type == EventType.DELETED else event.json_text())
+        checkpoint = to_checkpoint(header, b"null" if header.type == EventType.DELETED else json_text(event))
     return Revision(
         checkpoint,
         EventType(header.type),

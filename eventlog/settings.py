@@ -40,6 +40,7 @@ class Settings(BaseSettings):
     role: str | None = None
     reason: str | None = None
     access: Literal["off", "buffered", "strict"] | None = None
+    keys: str | None = None  # of an encrypted store, where it does not remember them rightly: see `provider_of`
     timeout: Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)] = DEFAULT_SECONDS
     format: Literal["table", "json", "csv"] = "table"
 

@@ -6,32 +6,36 @@ import contextlib
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
+from time import perf_counter
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 from uuid import UUID
 
 from eventlog.catalog import Catalog, Page
-from eventlog.checkpoint import LAST_REVISION, MAX_TENANT, Checkpoint, Receipt, check_name, check_text, to_millis
+from eventlog.checkpoint import LAST_REVISION, Checkpoint, Receipt, check_identity, to_millis
 from eventlog.codec import decode_header
-from eventlog.errors import CheckpointError, HistoryRemoved, InvalidRequest, NotFound, OutcomeUnknown
-from eventlog.event import EventType, to_checkpoint
+from eventlog.errors import CheckpointError, InvalidRequest, NotFound, SchemaMismatch
+from eventlog.event import CheckpointEvent, EventType, to_checkpoint
 from eventlog.ids import CheckpointId, EventId
 from eventlog.log import Log, Outcome, Record
+from eventlog.metrics.collected import metrics_of
+from eventlog.metrics.open_store import OpenStore
+from eventlog.payload import COMPRESS_FROM
 from eventlog.position import Position
+from eventlog.privacy.data_keys import DataKeys
 from eventlog.privacy.guard import Access
 from eventlog.privacy.principals import Operation, Principal
 from eventlog.privacy.recorder import AccessRecorder
 from eventlog.proposing import propose
 from eventlog.reading import RevisionReader
-from eventlog.retry import receipt
-from eventlog.revision import Gap, Revision
+from eventlog.resolving import resolved
+from eventlog.revision import Gap, JsonText, Revision
 from eventlog.rules import Proposal
 
 if TYPE_CHECKING:
     from eventlog.privacy.store import PrincipalStore
 
 DEFAULT_TIMEOUT = 30.0  # seconds
-MAX_ACTOR = 200
 
 
 class CheckpointStore:
@@ -48,7 +52,9 @@ class CheckpointStore:
         tenant: str | None,
         actor: str | None,
         timeout: float = DEFAULT_TIMEOUT,
+        keys: DataKeys | None = None,
         recorder: AccessRecorder | None = None,
+        shares: bool = False,
     ) -> None:
         check_identity(tenant, actor)
         self.tenant = tenant
@@ -57,7 +63,13 @@ class CheckpointStore:
         self.recorder = recorder  # of accesses; None: nothing is recorded
         self._log = log
         self._catalog = catalog
-        self._reader = RevisionReader(log=log, catalog=catalog, tenant=tenant)
+        self._keys = keys
+        self._compress_from = log.compress_from if keys is None else COMPRESS_FROM  # nothing can be compressed once it is sealed
+        self._reader = RevisionReader(log=log, catalog=catalog, tenant=tenant, json_text=json_text_by(keys))
+        self.metrics = metrics_of(log.kind)
+        self._watched = OpenStore(log, catalog)
+        if not shares:  # otherwise its parts are another store's, which reports them
+            self.metrics.opened(self._watched)
 
     def for_principal(self, principal: Principal, *, reason: str | None = None) -> PrincipalStore:
         """The same store as a principal has it: limited to their tenant and roles, every access on record. The actor is the subject.
@@ -110,7 +122,12 @@ class CheckpointStore:
                 outcomes.append(error)
         if not outcomes:
             raise InvalidRequest("revisions", "is empty")
-        committed = iter(self._log.append(proposals, timeout=self._timeout(timeout)) if proposals else ())
+        begun = perf_counter()
+        answers = self._log.append(proposals, timeout=self._timeout(timeout)) if proposals else ()
+        seconds = perf_counter() - begun
+        for proposal, answer in zip(proposals, answers, strict=True):
+            self.metrics.answered(answer, proposal.draft, seconds)
+        committed = iter(answers)
         return [next(committed) if outcome is None else outcome for outcome in outcomes]
 
     def delete(
@@ -142,6 +159,18 @@ class CheckpointStore:
         """
         return self._commit(self._propose(checkpoint, None, EventType.IMPORTED), timeout)
 
+    def migrate_revision(self, checkpoint: Checkpoint, expected: int, *, timeout: float | None = None) -> Receipt:
+        """Commits a successor that may change kind and schema version, as a MIGRATED event. In all else it is `compare_and_swap`.
+
+        Arguments:
+            checkpoint: `loaded.next(payload).model_copy(update={"kind": ..., "schema_version": ...})`, in short. Nothing looks at whether
+                the payload is what these demand: `eventlog.recovery.Migrations` does.
+            expected: the revision that it follows; a checkpoint does not begin with a migration.
+
+        Raises as `compare_and_swap` does.
+        """
+        return self._commit(self._propose_migrated(checkpoint, expected), timeout)
+
     def resolve(self, event: EventId | UUID | str | Checkpoint, *, timeout: float | None = None) -> Receipt | None:
         """What became of an event whose outcome was unclear: its receipt, or None when it is not in the log and never will be.
 
@@ -150,27 +179,7 @@ class CheckpointStore:
         that is `OutcomeUnknown` too.
         """
         self._log.settle(event.id if isinstance(event, Checkpoint) else None, self._timeout(timeout))
-        if isinstance(event, Checkpoint):
-            event_id: str = event.event_id
-            if self._reader.latest(event.id) is None:
-                return None
-            try:
-                record = self._log.revision(event.id, event.revision)
-            except HistoryRemoved as error:
-                reason = f"revision {event.revision} was removed from the log ({error.reason}): nothing shows which event it was"
-                raise OutcomeUnknown(event.id, event_id=event_id, reason=reason) from error
-        else:
-            event_id = EventId(event)
-            record = self._log.by_event_id(event_id)
-            if record is None and self._catalog.has_gaps():
-                reason = "compaction has removed revisions from the log, and nothing shows whether it was one of them"
-                raise OutcomeUnknown(None, event_id=event_id, reason=reason)
-        if record is None:
-            return None
-        header, _ = decode_header(_event(record))
-        if header.event_id != event_id or not self._visible(header.tenant):
-            return None
-        return receipt(header, record)
+        return resolved(event, log=self._log, catalog=self._catalog, reader=self._reader)
 
     # -- reading --------------------------------------------------------------------------------------------------
 
@@ -192,13 +201,21 @@ class CheckpointStore:
 
         Raises `NotFound` (also for another tenant's id), `Deleted`, `HistoryRemoved`, `InvalidRequest`.
         """
-        return self._reader.load(CheckpointId(checkpoint_id), revision=revision, at=at, at_least=at_least)
+        try:
+            return self._reader.load(CheckpointId(checkpoint_id), revision=revision, at=at, at_least=at_least)
+        except SchemaMismatch:
+            self.metrics.mismatched("event")
+            raise
 
     def load_revision(
         self, checkpoint_id: CheckpointId | UUID | str, *, revision: int | None = None, at: Position | datetime | None = None
     ) -> Revision:
         """As `load`, with how the revision came into the log: type, actor, time, position, hash. A deletion is a revision too."""
-        return self._reader.load_revision(CheckpointId(checkpoint_id), revision=revision, at=at)
+        try:
+            return self._reader.load_revision(CheckpointId(checkpoint_id), revision=revision, at=at)
+        except SchemaMismatch:
+            self.metrics.mismatched("event")
+            raise
 
     def history(
         self, checkpoint_id: CheckpointId | UUID | str, *, after: int = -1, at: Position | datetime | None = None, limit: int | None = None
@@ -292,18 +309,29 @@ class CheckpointStore:
         """
         yield self
 
+    def announce(self, access: Access) -> None:
+        """Puts on record, if the principal may do it, what consists of several calls, which are decided and recorded each by itself.
+
+        For this package: migrations and recovery begin with it. Raises `AccessDenied` or `AuditUnavailable`.
+        """
+
+    @property
+    def keys(self) -> DataKeys | None:
+        """The data keys of an encrypted store; None where payloads are in clear text."""
+        return self._keys
+
     # -- life -----------------------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Waits for what is under way, then lets go of every file, connection and thread. Closing twice is harmless."""
-        try:
-            self._catalog.close()
-        finally:
-            try:
-                self._log.close()
-            finally:
-                if self.recorder is not None:
-                    self.recorder.close()
+        """Waits for what is under way, then lets go of every file, connection, thread and key. Closing twice is harmless."""
+        self.metrics.closed(self._watched)
+        with contextlib.ExitStack() as parts:  # each, whatever becomes of the others; the last one first
+            if self._keys is not None:
+                parts.callback(self._keys.close)
+            if self.recorder is not None:
+                parts.callback(self.recorder.close)
+            parts.callback(self._log.close)
+            parts.callback(self._catalog.close)
 
     def __enter__(self) -> Self:
         return self
@@ -314,21 +342,31 @@ class CheckpointStore:
     # -- inside ---------------------------------------------------------------------------------------------------
 
     def _propose(self, checkpoint: Checkpoint, expected: int | None, event_type: EventType = EventType.REVISION) -> Proposal:
-        log = self._log
-        proposal = propose(
+        if self.tenant is not None and isinstance(checkpoint, Checkpoint) and checkpoint.tenant != self.tenant:
+            raise InvalidRequest("tenant", f"is {checkpoint.tenant} where this store is opened for {self.tenant}")
+        return propose(
             checkpoint,
             expected,
             actor=self.actor,
-            max_event_bytes=log.max_event_bytes,
-            compress_from=log.compress_from,
+            max_event_bytes=self._log.max_event_bytes,
+            compress_from=self._compress_from,
             event_type=event_type,
+            keys=self._keys,
         )
-        if self.tenant is not None and proposal.tenant != self.tenant:
-            raise InvalidRequest("tenant", f"is {proposal.tenant} where this store is opened for {self.tenant}")
-        return proposal
+
+    def _proposes_at_once(self, checkpoint: Checkpoint) -> bool:
+        """Whether `_propose` waits for nothing: not for a key to be made, found or unwrapped."""
+        return self._keys is None or not isinstance(checkpoint, Checkpoint) or self._keys.is_at_hand(checkpoint.id)
+
+    def _propose_migrated(self, checkpoint: Checkpoint, expected: int) -> Proposal:
+        if type(expected) is not int:
+            raise InvalidRequest("expected", f"{expected!r} is not a revision: only what exists is migrated")
+        return self._propose(checkpoint, expected, EventType.MIGRATED)
 
     def _commit(self, proposal: Proposal, timeout: float | None) -> Receipt:
+        begun = perf_counter()
         outcome = self._log.append((proposal,), timeout=self._timeout(timeout))[0]
+        self.metrics.answered(outcome, proposal.draft, perf_counter() - begun)
         if isinstance(outcome, CheckpointError):
             raise outcome
         return outcome
@@ -336,16 +374,10 @@ class CheckpointStore:
     def _timeout(self, timeout: float | None) -> float:
         return self.timeout if timeout is None else timeout
 
-    def _visible(self, tenant: str) -> bool:
-        return self.tenant is None or tenant == self.tenant
 
-
-def check_identity(tenant: str | None, actor: str | None) -> None:
-    """Raises `InvalidRequest` for a malformed tenant or actor."""
-    if tenant is not None:
-        check_name("tenant", tenant, MAX_TENANT)
-    if actor is not None:
-        check_text("actor", actor, MAX_ACTOR)
+def json_text_by(keys: DataKeys | None) -> JsonText:
+    """What opens the payloads of a store with these keys, or without any."""
+    return CheckpointEvent.json_text if keys is None else keys.json_text
 
 
 def _event(record: Record) -> bytes:

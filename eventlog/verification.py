@@ -16,14 +16,15 @@ from uuid import UUID
 
 from eventlog import codec, payload
 from eventlog.errors import CheckpointError, HistoryRemoved
-from eventlog.event import CheckpointEvent, EventHeader, EventType, check_body
+from eventlog.event import CheckpointEvent, EventHeader, EventType, check_body, misfit
 from eventlog.log import Record
 from eventlog.position import Position
 from eventlog.privacy.access_verification import verify_accesses
 from eventlog.privacy.principals import Operation
-from eventlog.projector import checkpoint_of, translated
+from eventlog.projection_errors import translated
+from eventlog.projector import checkpoint_of
 from eventlog.rules import Head, judge
-from eventlog.store import CheckpointStore
+from eventlog.store import CheckpointStore, json_text_by
 from projections.engine import Projection
 
 MOST_FINDINGS = 200  # kept; all are counted
@@ -45,6 +46,7 @@ class FaultKind(StrEnum):
     WRONG_KEY = "wrong key"
     WRONG_PARTITION = "wrong partition"  # not the one that its key belongs to: nobody looks for it there
     WRONG_DIGEST = "wrong digest"  # the body is not the one that the header speaks of
+    WRONG_ENCRYPTION = "wrong encryption"  # in clear text in an encrypted store, or sealed in another
     BROKEN_RULE = "broken rule"  # the hash chain, the order of revisions, the identity: see `rules.judge`
     WRONG_PAYLOAD = "wrong payload"  # not JSON, or not of the stated size
     BEHIND_A_FAULT = "behind a fault"  # nothing wrong by itself, but what it builds on is
@@ -76,8 +78,8 @@ class Verification:
     events: int = 0
     checkpoints: int = 0
     payload_bytes: int = 0
-    erased: int = 0  # bodies that an erasure emptied; everything else about them was checked
-    sealed: int = 0  # encrypted payloads, which cannot be looked into here
+    erased: int = 0  # payloads whose body was emptied or whose key was destroyed; everything else about them was checked
+    sealed: int = 0  # encrypted payloads in a store that was opened without keys: all but what is in them was checked
     accesses: int = 0  # records of the access log, where there is one
     position: Position = field(default_factory=Position)  # how far the log was read
     faults: list[Fault] = field(default_factory=list)
@@ -160,7 +162,7 @@ def _verify(store: CheckpointStore, progress: Callable[[int], None] | None) -> V
     with translated():
         projection = store.catalog.projection()
         reached = projection.positions()
-    check = _LogCheck(found, partition_of=store.log.partition_of)
+    check = _LogCheck(found, store)
     seen: dict[int, int] = {}
     for records, _ in store.log.read(Position()):
         check.compacted_before = store.log.compacted_before()  # anew: compaction goes on while the log is read
@@ -197,11 +199,14 @@ class _Place(NamedTuple):
 class _LogCheck:
     """The log by itself, event by event."""
 
-    def __init__(self, found: Verification, *, partition_of: Callable[[str], int]) -> None:
+    def __init__(self, found: Verification, store: CheckpointStore) -> None:
         self.trails: dict[bytes, _Trail] = {}
         self.compacted_before = 0
         self._found = found
-        self._partition_of = partition_of
+        self._partition_of = store.log.partition_of
+        self._encrypted = store.log.identity.encrypted
+        self._json_text = json_text_by(store.keys)
+        self._can_open = store.keys is not None and store.keys.can_open
         self._blocked: set[bytes] = set()  # read-only checkpoints, those included that have no good revision
 
     def record(self, record: Record) -> _Place | None:
@@ -232,6 +237,11 @@ class _LogCheck:
         if self._partition_of(checkpoint_id) != record.partition:
             belongs = f"belongs to partition {self._partition_of(checkpoint_id)}"
             found.add(Fault(at, checkpoint_id, FaultKind.WRONG_PARTITION, belongs))
+            return None
+        problem = misfit(header, encrypted=self._encrypted)
+        if problem is not None:
+            found.add(Fault(at, checkpoint_id, FaultKind.WRONG_ENCRYPTION, problem))
+            self._block(record)
             return None
         for kind, problem in self._body(event):
             found.add(Fault(at, checkpoint_id, kind, problem))
@@ -273,11 +283,11 @@ class _LogCheck:
             return
         if header.type == EventType.DELETED:
             return
-        if header.encryption is not None:
+        if header.encryption is not None and not self._can_open:
             self._found.sealed += 1
             return
         try:
-            payload.load_json(event.json_text())
+            payload.load_json(self._json_text(event))
         except HistoryRemoved:
             self._found.erased += 1
         except CheckpointError as error:

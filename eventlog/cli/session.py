@@ -13,6 +13,7 @@ from eventlog.errors import InvalidRequest
 
 if TYPE_CHECKING:
     from eventlog.privacy.principals import Principal
+    from eventlog.privacy.providers import KeyProvider
     from eventlog.settings import Settings
     from eventlog.store import CheckpointStore
 
@@ -104,25 +105,46 @@ class Session:
         return self if tenant is None else Session(given=Given(tenant=tenant).over(self._given))
 
     @property
+    def actor(self) -> str | None:
+        """Who acts, where somebody has said so; whoever is asking as a principal is that."""
+        principal = self.principal
+        return (self._given.actor or self.settings.actor) if principal is None else principal.subject
+
+    @property
     def timeout(self) -> float:
         return self.settings.timeout if self._given.timeout is None else self._given.timeout
 
-    @contextmanager
-    def store(self) -> Iterator[CheckpointStore]:
-        """The store, open for the length of the block."""
-        from eventlog.opening import open_store
+    @property
+    def keys(self) -> KeyProvider | None:
+        """The keys that the settings name instead of those that the store remembers."""
+        if self.settings.keys is None:
+            return None
+        from eventlog.privacy.providers import provider_of
 
-        principal, settings = self.principal, self.settings
-        with open_store(
-            self.address,
-            tenant=None if principal is not None else self.tenant,
-            actor=None if principal is not None else self._given.actor or settings.actor,
-            timeout=self.timeout,
-            principal=principal,
-            reason=settings.reason,
-            access=settings.access,
-        ) as store:
-            yield store
+        return provider_of(self.settings.keys)
+
+    @contextmanager
+    def store(self, *, without_keys: bool = False) -> Iterator[CheckpointStore]:
+        """The store, open for the length of the block; `without_keys`: payloads of an encrypted one stay sealed."""
+        from eventlog.opening import open_store
+        from eventlog.privacy.providers import NoKeys
+
+        keys = NoKeys() if without_keys else self.keys
+        try:
+            with open_store(
+                self.address,
+                tenant=self.tenant,
+                actor=self.actor,
+                timeout=self.timeout,
+                keys=keys,
+                principal=self.principal,
+                reason=self.settings.reason,
+                access=self.settings.access,
+            ) as store:
+                yield store
+        finally:
+            if keys is not None:
+                keys.close()
 
     @contextmanager
     def progress(self, what: str, *, total: float | None = None, is_bytes: bool = False) -> Iterator[Callable[[float, str], None]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
 from eventlog.cli.command import command
@@ -14,12 +16,15 @@ PANEL = "Care"
 
 def register(app: typer.Typer) -> None:
     """Adds this file's commands."""
-    command(app, "verify", examples=("verify --store ./orders", "verify --store ./orders --format json"), panel=PANEL)(verify)
+    command(app, "verify", examples=("verify --store ./orders", "verify --store ./orders --without-keys"), panel=PANEL)(verify)
     command(app, "rebuild", examples=("rebuild --store ./orders",), panel=PANEL)(rebuild)
     command(app, "doctor", examples=("doctor --store ./orders", "doctor --store kafka://localhost:9092/orders"), panel=PANEL)(doctor)
 
 
-def verify(session: Session) -> None:
+def verify(
+    session: Session,
+    without_keys: Annotated[bool, typer.Option("--without-keys", help="Leave the payloads of an encrypted store sealed.")] = False,
+) -> None:
     """Check every event of the log, and the projection against it.
 
     Each event must decode, stand under its key, match its digest, continue its checkpoint's hash chain and keep the rules; its payload
@@ -27,7 +32,7 @@ def verify(session: Session) -> None:
     """
     from eventlog.verification import verify as check
 
-    with session.store() as store:
+    with session.store(without_keys=without_keys) as store:
         end = sum(offset for _, offset in store.position().offsets)
         with session.progress("verifying", total=end) as progress:
             found = check(store, progress=lambda count: progress(count, ""))
@@ -59,7 +64,9 @@ def verify(session: Session) -> None:
             output.note(f"first {fault.kind.value} of {count}: {fault.position or 'the projection'}: {fault.problem}", "red")
         read = f"{found.events} events of {found.checkpoints} checkpoints, {found.payload_bytes} bytes of payload, up to {found.position}"
         read += f", {found.accesses} accesses" if found.accesses else ""
-        missing = f"; {found.gap_count} gaps" if found.gap_count else ""
+        missing = "".join(
+            f"; {count} {what}" for count, what in ((found.gap_count, "gaps"), (found.erased, "erased"), (found.sealed, "sealed")) if count
+        )
         output.text(f"{'clean' if found.is_clean else f'{found.fault_counts.total()} FAULTS'}: {read}{missing}")
     if not found.is_clean:
         raise typer.Exit(FINDINGS)
@@ -95,7 +102,7 @@ def doctor(session: Session) -> None:
     """
     from eventlog.doctor import State, examine
 
-    checks = list(examine(session.address, timeout=session.timeout, principal=session.principal))
+    checks = list(examine(session.address, timeout=session.timeout, principal=session.principal, keys=session.keys))
     session.output.rows(
         ("check", "state", "detail", "advice"), [(each.check, each.state.value, each.detail, each.advice) for each in checks]
     )

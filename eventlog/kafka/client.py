@@ -119,13 +119,13 @@ def admin(address: KafkaAddress, **overrides: Any) -> KafkaAdminClient:
     return _connected(KafkaAdminClient, address, **{"request_timeout_ms": REQUEST_TIMEOUT_MS, **overrides})
 
 
-def consumer(address: KafkaAddress) -> KafkaConsumer:
-    """A read_committed consumer without a group: it is told where to read, and says so when that place does not exist."""
+def consumer(address: KafkaAddress, *, isolation: str = "read_committed") -> KafkaConsumer:
+    """A consumer without a group: it is told where to read, and says so when that place does not exist."""
     return _connected(
         KafkaConsumer,
         address,
         group_id=None,
-        isolation_level="read_committed",
+        isolation_level=isolation,
         auto_offset_reset="none",
         enable_auto_commit=False,
         allow_auto_create_topics=False,
@@ -158,7 +158,7 @@ def producer(address: KafkaAddress, *, transactional_id: str, max_event_bytes: i
 
 
 def plain_producer(address: KafkaAddress) -> TransactionalProducer:
-    """An idempotent producer without transactions, for logs that have no owner. Give it up after any doubt, as the other one."""
+    """An idempotent producer without transactions, for logs that have no owner. End it by `discard`, after any doubt too."""
     return _connected(
         TransactionalProducer,
         address,

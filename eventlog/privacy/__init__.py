@@ -1,1 +1,1 @@
-"""Who may do what, and what becomes known of it."""
+"""What keeps payloads private and accesses accountable: envelopes and data keys; principals, and the record of who did what."""

@@ -54,6 +54,25 @@ def create_access_file(directory: Path) -> None:
             left.unlink(missing_ok=True)
 
 
+def discard_what_creation_left(directory: Path) -> None:
+    """Of a store that was never finished nothing is on record. An access log with records is somebody's: it stays, and is refused."""
+    path = directory / ACCESS_FILE
+    if not path.exists():
+        return
+    log = EmbeddedAccessLog(directory=directory)
+    log.open()
+    try:
+        held = log.end().next_offset(0)
+    finally:
+        log.close()
+    if held:
+        raise ConfigurationError(
+            f"{path} holds the accesses of a store whose log is not there", hint="Restore the log, or choose another directory."
+        )
+    for each in directory.glob(f"{ACCESS_FILE}*"):
+        each.unlink(missing_ok=True)
+
+
 def open_access_file(directory: Path, *, make: bool) -> EmbeddedAccessLog:
     """The access log of a store. One that should be there and is not is an error, unless `make`: the store never had one.
 

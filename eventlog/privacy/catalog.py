@@ -45,6 +45,15 @@ class GuardedCatalog(Catalog):
         self._guard.grant(Access(Operation.POSITION))
         return self._inner.has_gaps()
 
+    def quarantined(self) -> frozenset[str]:
+        """See `Catalog.quarantined`; of the principal's tenant alone, if they have one."""
+        with self._guard.reading(Access(Operation.LIST, target="quarantined")) as access:
+            found = self._inner.quarantined()
+            if self.tenant is not None:
+                found = frozenset(each for each in found if self._reader.latest(CheckpointId(each)) is not None)
+            access.items = len(found)
+        return found
+
     def report(self, name: str, parameters: Mapping[str, Any]) -> Table:
         """See `Catalog.report`."""
         operation = Operation.REPORT_ACCESS if name == ACCESS_REPORT else Operation.REPORT
@@ -65,6 +74,11 @@ class GuardedCatalog(Catalog):
         """See `Catalog.rebuild`."""
         with self._guard.writing(Access(Operation.REBUILD)):
             self._inner.rebuild(progress)
+
+    def backlog(self) -> tuple[int | None, int | None]:
+        """See `Catalog.backlog`. It is of all tenants, and asked for by the metrics of the whole store."""
+        self._guard.grant(Access(Operation.INTERNALS))
+        return self._inner.backlog()
 
     def projection(self) -> Projection:
         """See `Catalog.projection`; what is done with it is recorded by `entrusted`."""

@@ -41,8 +41,14 @@ class Operation(StrEnum):
     POSITION = "position"
     COMPARE_AND_SWAP = "compare_and_swap"
     IMPORT = "import"
+    MIGRATE = "migrate"
+    MIGRATE_PLAN = "migrate_plan"
     DELETE = "delete"
     RESOLVE = "resolve"
+    RUNS_LIST = "runs_list"
+    RUNS_SHOW = "runs_show"
+    RUNS_DECIDE = "runs_decide"
+    EFFECTS_SETTLE = "effects_settle"
     REPORT = "report"
     REPORT_ACCESS = "report_access"
     SQL = "sql"
@@ -50,6 +56,9 @@ class Operation(StrEnum):
     DOCTOR = "doctor"
     REBUILD = "rebuild"
     INTERNALS = "internals"
+    KEYS = "keys"
+    KEYS_STATUS = "keys_status"
+    KEYS_ROTATE = "keys_rotate"
     ACT_FOR = "act_for"
     ACCESS_PRUNE = "access_prune"
     CREATE = "create"
@@ -64,8 +73,14 @@ MEANINGS: dict[Operation, str] = {
     Operation.POSITION: "where the log ends, or stood at a time",
     Operation.COMPARE_AND_SWAP: "commit revisions",
     Operation.IMPORT: "start a checkpoint at another store's revision",
+    Operation.MIGRATE: "commit a revision of another kind or version, or undo that",
+    Operation.MIGRATE_PLAN: "what a migration, or its undo, would do",
     Operation.DELETE: "end a checkpoint",
     Operation.RESOLVE: "what became of an event",
+    Operation.RUNS_LIST: "runs that are in flight or wait",
+    Operation.RUNS_SHOW: "what is on record of a run",
+    Operation.RUNS_DECIDE: "decide about a run that was left in flight",
+    Operation.EFFECTS_SETTLE: "say how an effect has ended",
     Operation.REPORT: "reports, all but the access trail",
     Operation.REPORT_ACCESS: "the access trail",
     Operation.SQL: "SQL over everything",
@@ -73,6 +88,9 @@ MEANINGS: dict[Operation, str] = {
     Operation.DOCTOR: "look the store over",
     Operation.REBUILD: "make the projection anew",
     Operation.INTERNALS: "the log and the projection themselves",
+    Operation.KEYS: "the data keys themselves",
+    Operation.KEYS_STATUS: "where the keys are, and which versions wrap how many",
+    Operation.KEYS_ROTATE: "wrap all data keys by new versions of the tenants' keys",
     Operation.ACT_FOR: "use the store for another principal",
     Operation.ACCESS_PRUNE: "remove old records from the access log",
     Operation.CREATE: "make a store or a topic",
@@ -96,8 +114,14 @@ _GRANTS: dict[Operation, dict[Role, Grant]] = {
     Operation.POSITION: _full(_R, _W, _A, _O),
     Operation.COMPARE_AND_SWAP: _full(_W),
     Operation.IMPORT: _full(_W),
+    Operation.MIGRATE: _full(_W),
+    Operation.MIGRATE_PLAN: _full(_R, _W),
     Operation.DELETE: _full(_W),
     Operation.RESOLVE: _full(_W),
+    Operation.RUNS_LIST: {**_full(_R, _W), **_METADATA},
+    Operation.RUNS_SHOW: _full(_R, _W),
+    Operation.RUNS_DECIDE: _full(_W),
+    Operation.EFFECTS_SETTLE: _full(_W),
     Operation.REPORT: _full(_R, _W, _A, _O),
     Operation.REPORT_ACCESS: _full(_A),
     Operation.SQL: {},  # it sees payloads and the access trail
@@ -105,6 +129,9 @@ _GRANTS: dict[Operation, dict[Role, Grant]] = {
     Operation.DOCTOR: _full(_A, _O),
     Operation.REBUILD: _full(_O),
     Operation.INTERNALS: _full(_O),
+    Operation.KEYS: {},  # they open every payload
+    Operation.KEYS_STATUS: _full(_A, _O),
+    Operation.KEYS_ROTATE: _full(_O),
     Operation.ACT_FOR: {},
     Operation.ACCESS_PRUNE: _full(_O),
     Operation.CREATE: {},
@@ -118,6 +145,9 @@ WHOLE_STORE = frozenset(
         Operation.DOCTOR,
         Operation.REBUILD,
         Operation.INTERNALS,
+        Operation.KEYS,
+        Operation.KEYS_STATUS,
+        Operation.KEYS_ROTATE,
         Operation.ACCESS_PRUNE,
         Operation.CREATE,
     }

@@ -17,6 +17,7 @@ from eventlog.log import Log
 from eventlog.position import Position
 from eventlog.privacy.access_event import AccessOutcome
 from eventlog.privacy.catalog import GuardedCatalog
+from eventlog.privacy.data_keys import DataKeys
 from eventlog.privacy.guard import Access, AccessGuard, known_id
 from eventlog.privacy.principals import Grant, Operation, Principal, grant
 from eventlog.revision import Gap, Revision
@@ -49,10 +50,18 @@ class PrincipalStore(CheckpointStore):
             check_text("reason", reason, MAX_REASON)
         limit = principal.within(tenant).tenant
         catalog = whole._catalog.limited(limit)
-        super().__init__(log=whole._log, catalog=catalog, tenant=limit, actor=principal.subject, timeout=whole.timeout)
+        super().__init__(
+            log=whole._log,
+            catalog=catalog,
+            tenant=limit,
+            actor=principal.subject,
+            timeout=whole.timeout,
+            keys=whole._keys,
+            recorder=whole.recorder,
+            shares=True,
+        )
         self.principal = principal
         self.guard = AccessGuard(principal=principal, recorder=whole.recorder, reason=reason)
-        self.recorder = whole.recorder
         self._withholds = grant(Operation.LOAD_REVISION, principal.roles) is Grant.METADATA
         self._reader = whole._reader.limited(limit, withholds=self._withholds)
         self._guarded_catalog = GuardedCatalog(catalog, self.guard, self._reader)
@@ -108,6 +117,11 @@ class PrincipalStore(CheckpointStore):
         """See `CheckpointStore.import_revision`."""
         with self.guard.writing(proposed(Operation.IMPORT, checkpoint)):
             return super().import_revision(checkpoint, timeout=timeout)
+
+    def migrate_revision(self, checkpoint: Checkpoint, expected: int, *, timeout: float | None = None) -> Receipt:
+        """See `CheckpointStore.migrate_revision`."""
+        with self.guard.writing(proposed(Operation.MIGRATE, checkpoint)):
+            return super().migrate_revision(checkpoint, expected, timeout=timeout)
 
     def resolve(self, event: EventId | UUID | str | Checkpoint, *, timeout: float | None = None) -> Receipt | None:
         """See `CheckpointStore.resolve`."""
@@ -219,6 +233,12 @@ class PrincipalStore(CheckpointStore):
         """See `CheckpointStore.catalog`: as far as the roles go, and recorded."""
         return self._guarded_catalog
 
+    @property
+    def keys(self) -> DataKeys | None:
+        """See `CheckpointStore.keys`. For whoever may have the keys, each time on record; what others do with them goes by `entrusted`."""
+        with self.guard.reading(Access(Operation.KEYS)):
+            return self._keys
+
     def require_payloads(self) -> None:
         """See `CheckpointStore.require_payloads`."""
         if self._withholds:
@@ -234,8 +254,15 @@ class PrincipalStore(CheckpointStore):
                 tenant=None,
                 actor=self.principal.subject,
                 timeout=self.timeout,
+                keys=self._keys,
                 recorder=self.recorder,
+                shares=True,
             )
+
+    def announce(self, access: Access) -> None:
+        """See `CheckpointStore.announce`."""
+        self.guard.grant(access)
+        self.guard.record([self.guard.event(access)])
 
     def close(self) -> None:
         """See `CheckpointStore.close`. One of several principals' stores only makes sure that what was recorded is durable."""

@@ -48,6 +48,11 @@ class AsyncPrincipalStore(AsyncCheckpointStore):
         access = proposed(Operation.IMPORT, checkpoint)
         return await self._writing(access, lambda: super(AsyncPrincipalStore, self).import_revision(checkpoint, timeout=timeout))
 
+    async def migrate_revision(self, checkpoint: Checkpoint, expected: int, *, timeout: float | None = None) -> Receipt:
+        """See `CheckpointStore.migrate_revision`."""
+        access = proposed(Operation.MIGRATE, checkpoint)
+        return await self._writing(access, lambda: super(AsyncPrincipalStore, self).migrate_revision(checkpoint, expected, timeout=timeout))
+
     async def compare_and_swap_many(
         self, revisions: Iterable[tuple[Checkpoint, int | None]], *, timeout: float | None = None
     ) -> list[Receipt | CheckpointError]:
@@ -76,6 +81,11 @@ class AsyncPrincipalStore(AsyncCheckpointStore):
         access.revision, access.tenant = found.revision, found.tenant
         await self._record([guard.event(access)])
         return found
+
+    async def announce(self, access: Access) -> None:
+        """See `CheckpointStore.announce`."""
+        await self._grant(access)
+        await self._record([self._guarded.guard.event(access)])
 
     async def _writing(self, access: Access, write: Callable[[], Awaitable[Result]]) -> Result:
         guard = self._guarded.guard

@@ -21,6 +21,7 @@ TESTS = {
 }
 CHECKER = tuple(f"testing/{name}" for name in ("history", "stream", "sessions", "tally", "verdict", "checker"))
 PURE = (
+    "privacy/envelope",
     "position",
     "ids",
     "payload",
