@@ -98,7 +98,7 @@ def interpret(
             continue
         if finding.missing is not None:
             found.gaps.append(GapRow(record.partition, record.offset, header.checkpoint_id, *finding.missing, "compaction"))
-        found.rows.append(_row(record, header, digest, keep_events))
+        found.rows.append(row_of(record, header, digest, keep_events=keep_events))
         heads[header.checkpoint_id] = found.heads[header.checkpoint_id] = Head.of(
             header, digest, record.partition, record.offset, record.recorded_at
         )
@@ -141,7 +141,8 @@ def _quarantine(found: Interpreted, blocked: dict[str, str], record: Record, che
         blocked.setdefault(checkpoint_id, reason)
 
 
-def _row(record: Record, header: EventHeader, digest: bytes, keep_events: bool) -> RevisionRow:
+def row_of(record: Record, header: EventHeader, digest: bytes, *, keep_events: bool) -> RevisionRow:
+    """A good record as a row."""
     assert record.value is not None
     return RevisionRow(
         record.partition,
@@ -161,7 +162,7 @@ def _row(record: Record, header: EventHeader, digest: bytes, keep_events: bool) 
         header.labels,
         header.usage,
         header.payload_size,
-        len(record.value),
+        len(record.value) if record.moved is None else record.moved,
         header.payload_digest,
         header.encoding,
         None if header.encryption is None else header.encryption["key_id"],

@@ -44,6 +44,7 @@ class KafkaLog:
         self.address = address
         self.topic_id = topic_id
         self.identity = identity
+        self.directory = directory
         self.max_event_bytes = max_event_bytes
         # The client compresses whole batches, and the projection each event against its successor, with which a compressed one shares
         # nothing: a payload stays as it is if it fits.
