@@ -25,6 +25,7 @@ MARKER = b"\xc3\x01"
 _PREAMBLE = len(MARKER) + 8
 _HASH = 32
 SALT_BYTES = 16
+_EMPTY_BODY = b"\x00\x00"  # neither salt nor payload
 
 
 def schema_text(name: str) -> str:
@@ -133,6 +134,16 @@ def decode(data: bytes, *, verify: bool = True) -> CheckpointEvent:
     if verify:
         check_body(event, hashlib.sha256(event.salt + event.stored).digest())
     return event
+
+
+def without_body(data: bytes) -> bytes:
+    """The event with an empty body, as an erasure or a compact leaves it: its header and hash are the same."""
+    return data[: header_end(data)] + _EMPTY_BODY
+
+
+def header_end(data: bytes) -> int:
+    """Where the body begins. Raises `SchemaMismatch` or `Corrupted`."""
+    return _read_header(data)[3].tell()
 
 
 def _read_header(data: bytes) -> tuple[EventHeader, bytes, EventSchema, io.BytesIO]:

@@ -10,7 +10,7 @@ import os
 import shutil
 import tempfile
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -66,6 +66,7 @@ def interpret(
     keep_events: bool,
     compacted_before: int,
     partition_of: Callable[[str], int] | None = None,
+    known_gaps: Container[tuple[int, int]] = (),
 ) -> Interpreted:
     """Judges records in the log's order against the heads before them.
 
@@ -75,6 +76,7 @@ def interpret(
         keep_events: whether rows carry the events' bytes.
         compacted_before: milliseconds of the log's clock; what was recorded earlier may have lost its predecessors to compaction.
         partition_of: where a checkpoint's records belong; None: there is one partition only.
+        known_gaps: partition and offset of records that are known to stand behind a gap, whatever their age.
 
     A record that cannot be read, stands under a wrong key, or breaks the rules is quarantined, and every later record of its
     checkpoint with it: what builds on a foreign record is not to be trusted either.
@@ -92,7 +94,8 @@ def interpret(
         if header.checkpoint_id in blocked:
             _quarantine(found, blocked, record, header.checkpoint_id, f"behind a quarantined record: {blocked[header.checkpoint_id]}")
             continue
-        finding = judge(heads.get(header.checkpoint_id), header, compacted=record.recorded_at < compacted_before)
+        compacted = record.recorded_at < compacted_before or (record.partition, record.offset) in known_gaps
+        finding = judge(heads.get(header.checkpoint_id), header, compacted=compacted)
         if finding.fault is not None:
             _quarantine(found, blocked, record, header.checkpoint_id, finding.fault)
             continue
@@ -224,6 +227,15 @@ class Readable(Protocol):
     def read(self, after: Position) -> Iterable[tuple[Sequence[Record], Position]]: ...
 
 
+class ArchivedStretch(Readable, Protocol):
+    """What an archive holds of a log, beside what the log still holds there."""
+
+    def known_gaps(self) -> frozenset[tuple[int, int]]: ...
+
+
+Archived = Callable[[Readable], ArchivedStretch]
+
+
 def follow(
     log: Readable,
     projection: Projection,
@@ -231,6 +243,7 @@ def follow(
     keep_events: bool,
     compacted_before: Callable[[], int] = lambda: 0,
     partition_of: Callable[[str], int] | None = None,
+    known_gaps: Container[tuple[int, int]] = (),
     progress: Callable[[int], None] | None = None,
 ) -> None:
     """Brings a projection up to the log's end. Killed at any instruction, it goes on where the last transaction ended.
@@ -255,6 +268,7 @@ def follow(
             keep_events=keep_events,
             compacted_before=compacted_before(),
             partition_of=partition_of,
+            known_gaps=known_gaps,
         )
         for quarantined in found.quarantined:
             if quarantined.checkpoint_id is not None:
@@ -298,8 +312,11 @@ class Projector:
             follow(self._log, self._projection, keep_events=False)
             return self._projection
 
-    def rebuild(self, progress: Callable[[int], None] | None = None) -> None:
-        """Builds the projection anew beside the old one and puts it in its place; reads go on meanwhile."""
+    def rebuild(self, progress: Callable[[int], None] | None = None, archived: Archived | None = None) -> None:
+        """Builds the projection anew beside the old one and puts it in its place; reads go on meanwhile.
+
+        `archived`: the log's archive, whose events are read before the log's own.
+        """
         self._require_open()
         with self._lock, translated(self._directory):
             self._require_open()
@@ -311,6 +328,8 @@ class Projector:
             discard_file(draft)
             new = self._make(draft).open()
             try:
+                if archived is not None:
+                    follow(archived(self._log), new, keep_events=False, progress=progress)
                 follow(self._log, new, keep_events=False, progress=progress)
             except BaseException:
                 new.close()

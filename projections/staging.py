@@ -25,7 +25,14 @@ def staged(rows: Iterable[RevisionRow], *, keep_events: bool) -> list[tuple[Any,
             newest[row.checkpoint_id] = rank
     heads = {index for _, _, index in newest.values()}
     return [
-        (*row[:14], text_of_labels(row[14]), text_of_usage(row[15]), *row[16:23], *_event(row.event if keep_events else None), index in heads)
+        (
+            *row[:14],
+            text_of_labels(row[14]),
+            text_of_usage(row[15]),
+            *row[16:23],
+            *_event(row.event if keep_events else None),
+            index in heads,
+        )
         for index, row in enumerate(rows)
     ]
 

@@ -59,7 +59,7 @@ class ArchiveCheck:
 
     segments: int = 0
     events: int = 0
-    bytes: int = 0
+    file_bytes: int = 0
     signed: int = 0  # segments with a valid signature; whose is for the reader to say, by a trusted key
     gaps: int = 0  # runs of revisions that compaction had removed before they were archived
     signers: set[bytes] = field(default_factory=set)
@@ -80,7 +80,7 @@ def check_archive(archive: Archive) -> ArchiveCheck:
                 raise Corrupted(str(segment.path), "does not continue the tree of the segments before it", hint=_HINT)
             found.segments += 1
             found.events += segment.manifest.rows
-            found.bytes += segment.sealed.file_bytes
+            found.file_bytes += segment.sealed.file_bytes
             found.gaps += len(segment.manifest.gaps)
             if segment.sealed.signed_by is not None:
                 found.signed += 1

@@ -1,7 +1,7 @@
 """An archive's directory: which segments there are, whether they follow one another, and how one more gets there.
 
-    DIR/0/00000000000000000000-00000000000000000041.parquet    a segment of partition 0: its first and last offset
-    DIR/0/00000000000000000000-00000000000000000041.json       its manifest; a segment without one was never finished
+DIR/0/00000000000000000000-00000000000000000041.parquet    a segment of partition 0: its first and last offset
+DIR/0/00000000000000000000-00000000000000000041.json       its manifest; a segment without one was never finished
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
 from eventlog.archive.manifest import Manifest, Sealed, follow_up_fault, parse_manifest
-from eventlog.archive.sealing import Ed25519PrivateKey, seal
+from eventlog.archive.sealing import seal
 from eventlog.errors import Busy, ConfigurationError, Corrupted, NotAStore, StorageError
 from eventlog.log import LogIdentity
 from eventlog.position import Position
@@ -68,7 +70,9 @@ class Archive:
     def require(self) -> None:
         """Raises `NotAStore` when there is no archive."""
         if not self.partitions():
-            raise NotAStore(f"{self.directory} holds no archive", hint="Make one with `eventlog archive run --to DIR`, or correct the path.")
+            raise NotAStore(
+                f"{self.directory} holds no archive", hint="Make one with `eventlog archive run --to DIR`, or correct the path."
+            )
 
     def require_of(self, identity: LogIdentity) -> None:
         """Raises `ConfigurationError` when there are segments of another log."""

@@ -108,7 +108,9 @@ def follow_up_fault(before: Sealed | None, after: Sealed) -> str | None:
         if (this.store_id, this.partitions, this.partition) != (that.store_id, that.partitions, that.partition):
             return "is of another log than the segment before it"
     if this.number != number:
-        return f"is segment {this.number} where segment {number} is expected: {'one is missing' if this.number > number else 'out of order'}"
+        return (
+            f"is segment {this.number} where segment {number} is expected: {'one is missing' if this.number > number else 'out of order'}"
+        )
     if this.first_offset <= offset or this.last_offset < this.first_offset:
         return f"begins at offset {this.first_offset}, and ends at {this.last_offset}, behind offset {offset}"
     if (this.tree_size - this.rows, this.previous_root, this.previous_seal) != (size, root, seal):

@@ -8,11 +8,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
 from eventlog import codec
 from eventlog.archive.directory import Archive, Segment
 from eventlog.archive.manifest import FORMAT_VERSION, ArchivedGap, Manifest, places_digest
 from eventlog.archive.remembered import remember
-from eventlog.archive.sealing import Ed25519PrivateKey
 from eventlog.catalog import Catalog
 from eventlog.errors import Corrupted, HistoryRemoved
 from eventlog.log import Log, LogIdentity, Record
@@ -32,8 +33,11 @@ class Limits(NamedTuple):
     """When a segment is full, and how long a record may wait for one to fill."""
 
     rows: int = SEGMENT_ROWS
-    bytes: int = SEGMENT_BYTES
+    event_bytes: int = SEGMENT_BYTES
     wait_ms: int = 0  # by the log's clock; 0: whatever is there is sealed
+
+
+DEFAULT_LIMITS = Limits()
 
 
 @dataclass
@@ -50,7 +54,7 @@ def run_archive(
     archive: Archive,
     *,
     key: Ed25519PrivateKey | None = None,
-    limits: Limits = Limits(),
+    limits: Limits = DEFAULT_LIMITS,
     progress: Callable[[int], None] | None = None,
 ) -> ArchiveRun:
     """Archives what was committed before the call and is not archived yet. It may be killed at any point and started again.
@@ -70,11 +74,9 @@ def run_archive(
         writers = {
             number: _Writer(archive, store.log.identity, number, store.catalog, key) for number in range(store.log.identity.partitions)
         }
-        read = 0
-        for record in _unarchived(store.log, writers):
+        for read, record in enumerate(_unarchived(store.log, writers), 1):
             writer = writers[record.partition]
             writer.take(record)
-            read += 1
             if writer.is_full(limits):
                 run.segments.append(writer.seal())
                 if progress is not None:
@@ -94,7 +96,7 @@ def keep_archived(
     every: float,
     stop: threading.Event,
     key: Ed25519PrivateKey | None = None,
-    limits: Limits = Limits(),
+    limits: Limits = DEFAULT_LIMITS,
     done: Callable[[ArchiveRun], None] | None = None,
 ) -> None:
     """Archives every so many seconds until `stop` is set: for a thread of its own, or a process. Raises as `run_archive`."""
@@ -134,9 +136,7 @@ def _hash(record: Record) -> bytes:
 class _Writer:
     """One partition's next segment."""
 
-    def __init__(
-        self, archive: Archive, identity: LogIdentity, partition: int, catalog: Catalog, key: Ed25519PrivateKey | None
-    ) -> None:
+    def __init__(self, archive: Archive, identity: LogIdentity, partition: int, catalog: Catalog, key: Ed25519PrivateKey | None) -> None:
         before = archive.last(partition) if partition in archive.partitions() else None
         self.last = None if before is None else before.manifest
         self._previous_seal = None if before is None else before.sealed.seal.hex()
@@ -161,7 +161,7 @@ class _Writer:
         self._bytes += len(record.value)
 
     def is_full(self, limits: Limits) -> bool:
-        return len(self._rows) >= limits.rows or self._bytes >= limits.bytes
+        return len(self._rows) >= limits.rows or self._bytes >= limits.event_bytes
 
     def is_due(self, before: int) -> bool:
         """Whether the oldest waiting event is of that time or earlier."""

@@ -23,7 +23,7 @@ from eventlog.kafka.view import View
 from eventlog.kafka.writer import Writer
 from eventlog.log import LogIdentity, Outcome, Record
 from eventlog.position import Position
-from eventlog.projector import translated
+from eventlog.projector import Archived, translated
 from eventlog.rules import Proposal
 from projections import history, stream
 from projections.engine import Projection
@@ -227,9 +227,9 @@ class _BarrierFirst:
         self._log.end()
         return self._log.view.flushed()
 
-    def rebuild(self, progress: Callable[[int], None] | None = None) -> None:
+    def rebuild(self, progress: Callable[[int], None] | None = None, archived: Archived | None = None) -> None:
         self._log.end()
-        self._log.view.rebuild(progress)
+        self._log.view.rebuild(progress, archived)
 
     def close(self) -> None:
         """The log closes its own projection."""

@@ -20,7 +20,17 @@ from eventlog.kafka.pending import Pending, record_of
 from eventlog.kafka.topic import partition_of
 from eventlog.log import LogIdentity, Record
 from eventlog.position import Position
-from eventlog.projector import PROJECTION_FILE, QUARANTINED_BEFORE, discard_file, follow, head_of_row, interpret, translated
+from eventlog.projector import (
+    PROJECTION_FILE,
+    QUARANTINED_BEFORE,
+    Archived,
+    ArchivedStretch,
+    discard_file,
+    follow,
+    head_of_row,
+    interpret,
+    translated,
+)
 from eventlog.rules import Head
 from projections import history
 from projections.engine import Projection
@@ -265,16 +275,21 @@ class View:
                 self._changed.wait(1.0)
         return self._reading()
 
-    def rebuild(self, progress: Callable[[int], None] | None = None, *, accept_loss: bool = False) -> None:
+    def rebuild(
+        self, progress: Callable[[int], None] | None = None, archived: Archived | None = None, *, accept_loss: bool = False
+    ) -> None:
         """Builds the projection anew from the topic beside the old one and puts it in its place; loads go on meanwhile.
 
-        What compaction has taken from the topic is only in the old projection: unless `accept_loss`, it is not given up.
+        What compaction has taken from the topic is in the old projection, and in the archive if there is one: unless `accept_loss`,
+        it is not given up.
         """
         with self._rebuilding, translated(self._directory):
             draft = self._directory / f"rebuild-{PROJECTION_FILE}"
             discard_file(draft)
             new = self._make(draft).open()
             try:
+                if archived is not None:
+                    self._replay(new, archived(_Reader(self._identity, self.read_from_log)), progress)
                 self._follow(new, progress)
                 with self._applying:  # the tail goes on, into memory
                     self._follow(new, None)
@@ -300,6 +315,17 @@ class View:
             keep_events=True,
             compacted_before=self.clock.compacted_before,
             partition_of=self._partition_of,
+            progress=progress,
+        )
+
+    def _replay(self, projection: Projection, archived: ArchivedStretch, progress: Callable[[int], None] | None) -> None:
+        """Nothing is missing there but what is known to be: so that a foreign record is told from a gap as it was at first."""
+        follow(
+            archived,
+            projection,
+            keep_events=True,
+            partition_of=self._partition_of,
+            known_gaps=archived.known_gaps(),
             progress=progress,
         )
 

@@ -8,14 +8,14 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+
 from eventlog import Checkpoint, CheckpointStore, Position
 from eventlog.archive.directory import Archive
-from eventlog.archive.sealing import Ed25519PrivateKey
 from eventlog.embedded_files import checksum
 from projections.archive import read_segment
 from tests.store.samples import initial
-
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
 
 def noise(seed: object, size: int) -> str:

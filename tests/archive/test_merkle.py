@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from eventlog.merkle import EMPTY_ROOT, Tree, consistency_proof, inclusion_proof, is_consistent, is_included, leaf_hash, root_of
 
 # The entries and roots that implementations of Certificate Transparency have in common.
-ENTRIES = [bytes.fromhex(each) for each in ("", "00", "10", "2021", "3031", "40414243", "5051525354555657", "606162636465666768696a6b6c6d6e6f")]
+ENTRIES = [
+    bytes.fromhex(each) for each in ("", "00", "10", "2021", "3031", "40414243", "5051525354555657", "606162636465666768696a6b6c6d6e6f")
+]
 ROOTS = [
     "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
     "6e340b9cffb37a989ca544e6bb780a2c78901d3fb33738768511a30617afa01d",

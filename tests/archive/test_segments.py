@@ -86,9 +86,8 @@ def test_signed_segments_are_known_by_the_key(store: CheckpointStore, archive: A
 @pytest.mark.parametrize("made", ["rsa", "passphrase", "nothing"])
 def test_another_kind_of_key_is_refused(tmp_path: Path, made: str) -> None:
     from cryptography.hazmat.primitives.asymmetric import rsa
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, NoEncryption, PrivateFormat
-
-    from eventlog.archive.sealing import Ed25519PrivateKey
 
     path = tmp_path / "key.pem"
     if made == "rsa":
@@ -167,7 +166,7 @@ def test_a_missing_segment_is_named_and_nothing_goes_on_without_it(
     segments[1].path.with_suffix(suffix).unlink()
     grown(store, 1, kind="acme.more")
     for call in (lambda: check_archive(archive), lambda: run_archive(store, archive)):
-        with pytest.raises(Corrupted, match="is missing|one is missing") as caught:
+        with pytest.raises(Corrupted, match="is missing") as caught:
             call()
         assert str(archive.directory) in caught.value.place
 

@@ -6,7 +6,8 @@ import pytest
 
 from eventlog import CheckpointStore, EventId, Quarantined, Revision
 from eventlog.event import GENESIS
-from eventlog.verification import FaultKind, verify
+from eventlog.findings import FaultKind
+from eventlog.verification import verify
 from tests.kafka_log.conftest import OpenStore
 from tests.kafka_log.samples import event_of, initial, write_foreign
 
