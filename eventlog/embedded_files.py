@@ -17,6 +17,7 @@ from urllib.parse import quote
 
 from crc32c import crc32c
 
+from eventlog.embedded_stub import is_stub, opened
 from eventlog.errors import Busy, CheckpointError, ConfigurationError, Corrupted, NotAStore, SchemaMismatch, StorageError, StoreClosed
 from eventlog.ids import EventId
 from eventlog.log import Record
@@ -25,6 +26,7 @@ from eventlog.statements import named
 LOG_FILE = "log.sqlite3"
 APPLICATION_ID = 0x45564C47  # "EVLG", in SQLite's own header field for the kind of file
 FORMAT_VERSION = 1
+FORMAT_WITH_STUBS = 2  # what the first compact makes of it: a version that knows no stubs must not read it
 BUSY_SECONDS = 30.0
 _DRAFT = re.compile(rf"{re.escape(LOG_FILE)}\.[0-9a-f]{{16}}\.new(-journal|-wal|-shm)?").fullmatch
 
@@ -155,8 +157,8 @@ def _check(connection: sqlite3.Connection, path: Path) -> None:
     (mode,) = connection.execute("PRAGMA journal_mode").fetchone()
     if application_id != APPLICATION_ID:
         raise NotAStore(f"{path} is a database of another application")
-    if format_version != FORMAT_VERSION:
-        raise SchemaMismatch(f"{path} has format {format_version}; this version reads {FORMAT_VERSION}")
+    if format_version not in (FORMAT_VERSION, FORMAT_WITH_STUBS):
+        raise SchemaMismatch(f"{path} has format {format_version}; this version reads {FORMAT_VERSION} and {FORMAT_WITH_STUBS}")
     if mode != "wal":
         raise Corrupted(str(path), f"has journal mode {mode} where it was made with wal")
 
@@ -201,8 +203,11 @@ def any_record_of(row: tuple[Any, ...]) -> Record:
     position, checkpoint_id, revision, recorded_at, proof, event = row
     try:
         if checksum(position, checkpoint_id, revision, recorded_at, event) == proof:
-            return Record(0, position, recorded_at, checkpoint_id.encode(), event)
-    except (TypeError, ValueError):  # not even the types are right
+            if not is_stub(event):
+                return Record(0, position, recorded_at, checkpoint_id.encode(), event)
+            value, size = opened(event)
+            return Record(0, position, recorded_at, checkpoint_id.encode(), value, moved=size)
+    except (TypeError, ValueError, Corrupted, SchemaMismatch):  # not even the types are right
         pass
     damage = f"the event at position {position} is damaged, or not the one that was written there"
     key = checkpoint_id.encode() if isinstance(checkpoint_id, str) else None

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from eventlog.address import DirectoryAddress, KafkaAddress, parse_address
 from eventlog.aio import AsyncCheckpointStore
+from eventlog.archive.bodies import ArchivedBodies
 from eventlog.catalog import Catalog
 from eventlog.embedded import DEFAULT_MAX_EVENT_BYTES, EmbeddedLog
 from eventlog.embedded_files import create
@@ -64,7 +65,8 @@ def open_store(
         log = EmbeddedLog(directory=where.directory, max_event_bytes=max_event_bytes or DEFAULT_MAX_EVENT_BYTES)
         log.open()
         catalog = Catalog(projector=Projector(log=log, directory=where.directory), keeps_gaps=False, tenant=tenant)
-        return CheckpointStore(log=log, catalog=catalog, tenant=tenant, actor=actor, timeout=timeout)
+        bodies = ArchivedBodies(state=where.directory)
+        return CheckpointStore(log=log, catalog=catalog, tenant=tenant, actor=actor, timeout=timeout, bodies=bodies)
     from eventlog.kafka.log import open_kafka_log
 
     kafka_log = open_kafka_log(where, max_event_bytes=max_event_bytes)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import marshal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from eventlog.archive.bodies import IN_ARCHIVE, ArchivedBodies
 from eventlog.catalog import Catalog
 from eventlog.checkpoint import LAST_REVISION, Checkpoint, to_millis
 from eventlog.codec import decode, decode_header
@@ -46,8 +47,9 @@ class _Hot(NamedTuple):
 class RevisionReader:
     """The reads of a `CheckpointStore`, which says what each of them promises."""
 
-    def __init__(self, *, log: Log, catalog: Catalog, tenant: str | None) -> None:
+    def __init__(self, *, log: Log, catalog: Catalog, tenant: str | None, bodies: ArchivedBodies | None = None) -> None:
         self._log = log
+        self._bodies = bodies  # of an embedded log; on Kafka the projection has them
         self._catalog = catalog
         self._tenant = tenant
         self._hot = LeastRecentlyUsed[_Hot](entries=_HOT_ENTRIES, weight=_HOT_BYTES)
@@ -99,7 +101,7 @@ class RevisionReader:
             raise NotFound(identity, revision=revision, detail=None if as_of is None else f"it did not exist at {as_of}")
         if self._tenant is not None and decode_header(_event(record))[0].tenant != self._tenant:
             raise NotFound(identity, revision=revision)
-        return read_revision(record, as_of)
+        return read_revision(self._whole(record), as_of)
 
     def history(self, identity: CheckpointId, *, after: int, at: Position | datetime | None, limit: int | None) -> Iterator[Revision | Gap]:
         """See `CheckpointStore.history`."""
@@ -119,9 +121,9 @@ class RevisionReader:
         while not stop.is_set():
             for records, reached in self._log.revisions(position):
                 position = reached
-                for record in records:
-                    if record.value is not None and self._visible(decode_header(record.value)[0].tenant):
-                        yield read_revision(record)
+                visible = [each for each in records if each.value is not None and self._visible(decode_header(each.value)[0].tenant)]
+                for record in self._restored(visible):
+                    yield read_revision(self._whole(record))
             if not self._await_news(position, idle_timeout, stop):
                 return
 
@@ -162,20 +164,48 @@ class RevisionReader:
         left = limit
         gaps = sorted(self._catalog.gaps(identity), key=lambda gap: gap.first_revision) if self._catalog.keeps_gaps else []
         gaps = [gap for gap in gaps if gap.last_revision > after]
+        missing: Gap | None = None  # what a compact has moved out of reach, as far as it goes
         while left is None or left > 0:
             wanted = page if left is None else min(left, page)
             records = self._log.history(identity, after=after, position=position, limit=wanted)
-            for record in records:
+            for record in self._restored(records):
+                if record.moved is not None:
+                    number = decode_header(_event(record))[0].revision
+                    missing = Gap(identity, number if missing is None else missing.first_revision, number, IN_ARCHIVE)
+                    after = number
+                    continue
+                if missing is not None:
+                    yield missing
+                    missing = None
                 revision = read_revision(record, position)
+                after = revision.checkpoint.revision
                 while gaps and gaps[0].last_revision < revision.checkpoint.revision:
                     yield gaps.pop(0)
                 if revision.type is EventType.IMPORTED and revision.checkpoint.revision > 0:
                     yield Gap(identity, 0, revision.checkpoint.revision - 1, "import")
                 yield revision
             if len(records) < wanted:
-                return
-            after = revision.checkpoint.revision
+                break
             left = None if left is None else left - len(records)
+        if missing is not None:
+            yield missing
+
+    def _restored(self, records: Sequence[Record]) -> Sequence[Record]:
+        """With the bodies that a compact has moved, where the archive is at hand."""
+        return records if self._bodies is None or all(each.moved is None for each in records) else self._bodies.restored(records)
+
+    def _whole(self, record: Record) -> Record:
+        """With its body. Raises `HistoryRemoved` when that is in an archive that is not at hand."""
+        if record.moved is None:
+            return record
+        (record,) = self._restored((record,))
+        if record.moved is not None:
+            header, _ = decode_header(_event(record))
+            known = None if self._bodies is None else self._bodies.directory()
+            hint = "Say where the archive is: `eventlog archive run --to DIR`." if known is None else f"It is in the archive {known}."
+            what = f"the payload of checkpoint {header.checkpoint_id} revision {header.revision}"
+            raise HistoryRemoved(what, reason="it is in an archive that is not at hand", hint=hint)
+        return record
 
     def _await_news(self, position: Position, idle_timeout: float | None, stop: threading.Event) -> bool:
         """In slices: whoever has lost interest is noticed, also in a thread that nobody can interrupt."""

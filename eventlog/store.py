@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Self
 from uuid import UUID
 
+from eventlog.archive.bodies import ArchivedBodies
 from eventlog.catalog import Catalog, Page
 from eventlog.checkpoint import LAST_REVISION, MAX_TENANT, Checkpoint, Receipt, check_name, check_text, to_millis
 from eventlog.codec import decode_header
@@ -33,14 +34,23 @@ class CheckpointStore:
     `tenant` limits everything to one tenant: ids of others do not exist. None sees all tenants.
     """
 
-    def __init__(self, *, log: Log, catalog: Catalog, tenant: str | None, actor: str | None, timeout: float = DEFAULT_TIMEOUT) -> None:
+    def __init__(
+        self,
+        *,
+        log: Log,
+        catalog: Catalog,
+        tenant: str | None,
+        actor: str | None,
+        timeout: float = DEFAULT_TIMEOUT,
+        bodies: ArchivedBodies | None = None,
+    ) -> None:
         check_identity(tenant, actor)
         self.tenant = tenant
         self.actor = actor
         self.timeout = timeout
         self._log = log
         self._catalog = catalog
-        self._reader = RevisionReader(log=log, catalog=catalog, tenant=tenant)
+        self._reader = RevisionReader(log=log, catalog=catalog, tenant=tenant, bodies=bodies)
 
     # -- writing --------------------------------------------------------------------------------------------------
 

@@ -24,7 +24,7 @@ from eventlog.projection_check import compare_heads, compare_rows
 from eventlog.projector import checkpoint_of, row_of, translated
 from eventlog.rules import Head, judge
 from eventlog.store import CheckpointStore
-from projections.checking import HeadPlace
+from projections.checking import HeadPlace, quarantined_places
 from projections.rows import RevisionRow
 
 
@@ -89,7 +89,8 @@ def verify(
     with translated():
         projection = store.catalog.projection()
         reached = projection.positions()
-    check = _LogCheck(found, partition_of=store.log.partition_of)
+        quarantined = quarantined_places(projection)
+    check = _LogCheck(found, partition_of=store.log.partition_of, quarantined=quarantined)
     seen: dict[int, int] = {}
     for records, _ in store.log.read(Position()):
         check.compacted_before = store.log.compacted_before()  # anew: compaction goes on while the log is read
@@ -112,11 +113,13 @@ def verify(
 class _LogCheck:
     """The log by itself, event by event."""
 
-    def __init__(self, found: Verification, *, partition_of: Callable[[str], int]) -> None:
+    def __init__(self, found: Verification, *, partition_of: Callable[[str], int], quarantined: frozenset[tuple[int, int]]) -> None:
+        """`quarantined`: places of records that were judged before compaction took anything; by now one might pass for what follows a gap."""
         self.trails: dict[bytes, _Trail] = {}
         self.compacted_before = 0
         self._found = found
         self._partition_of = partition_of
+        self._quarantined = quarantined
         self._blocked: set[bytes] = set()  # read-only checkpoints, those included that have no good revision
 
     def head_of(self, checkpoint_id: str) -> HeadPlace | None:
@@ -164,9 +167,8 @@ class _LogCheck:
         if key in self._blocked:
             found.add(Fault(at, header.checkpoint_id, FaultKind.BEHIND_A_FAULT, f"revision {header.revision} follows a broken rule"))
             return None
-        finding = judge(
-            None if trail is None else trail.head(header.checkpoint_id), header, compacted=record.recorded_at < self.compacted_before
-        )
+        compacted = record.recorded_at < self.compacted_before and (record.partition, record.offset) not in self._quarantined
+        finding = judge(None if trail is None else trail.head(header.checkpoint_id), header, compacted=compacted)
         if finding.fault is not None:
             found.add(Fault(at, header.checkpoint_id, FaultKind.BROKEN_RULE, finding.fault))
             self._blocked.add(key)

@@ -37,6 +37,11 @@ def head_places(projection: Projection) -> Iterator[HeadPlace]:
         after = rows[-1][0]
 
 
+def quarantined_places(projection: Projection) -> frozenset[tuple[int, int]]:
+    """Return partition and offset of every quarantined record."""
+    return frozenset((row[0], row[1]) for row in projection.query(_CHECKING["quarantined_places"]))
+
+
 def heads_unlike_revisions(projection: Projection, limit: int) -> list[tuple[str, int, int]]:
     """Return checkpoint id, partition and offset of heads that differ from the revision that they are."""
     return [(row[0], row[1], row[2]) for row in projection.query(_CHECKING["unlike_revisions"], {"limit": limit})]

@@ -39,3 +39,7 @@ WHERE r.checkpoint_id IS NULL
     OR h.event_hash <> r.event_hash
 ORDER BY h.partition, h."offset"
 LIMIT $limit;
+
+-- name: quarantined_places
+SELECT partition, "offset"
+FROM quarantine;

@@ -17,6 +17,7 @@ from eventlog.head_cache import LeastRecentlyUsed
 from eventlog.kafka.boundaries import Boundary, passed
 from eventlog.kafka.clock import LogClock
 from eventlog.kafka.pending import Pending, record_of
+from eventlog.kafka.source import TopicSource
 from eventlog.kafka.topic import partition_of
 from eventlog.log import LogIdentity, Record
 from eventlog.position import Position
@@ -24,9 +25,7 @@ from eventlog.projector import (
     PROJECTION_FILE,
     QUARANTINED_BEFORE,
     Archived,
-    ArchivedStretch,
     discard_file,
-    follow,
     head_of_row,
     interpret,
     translated,
@@ -288,11 +287,10 @@ class View:
             discard_file(draft)
             new = self._make(draft).open()
             try:
-                if archived is not None:
-                    self._replay(new, archived(_Reader(self._identity, self.read_from_log)), progress)
-                self._follow(new, progress)
+                source = TopicSource(self._identity, self.read_from_log, self.clock)
+                source.follow(new, progress, archived)
                 with self._applying:  # the tail goes on, into memory
-                    self._follow(new, None)
+                    source.follow(new)
                     old = self._reading()
                     lost = _count(old) - _count(new)
                     if lost > 0 and not accept_loss:
@@ -306,28 +304,6 @@ class View:
                 new.close()
                 discard_file(draft)
                 raise
-
-    def _follow(self, projection: Projection, progress: Callable[[int], None] | None) -> None:
-        log = _Reader(self._identity, self.read_from_log)
-        follow(
-            log,
-            projection,
-            keep_events=True,
-            compacted_before=self.clock.compacted_before,
-            partition_of=self._partition_of,
-            progress=progress,
-        )
-
-    def _replay(self, projection: Projection, archived: ArchivedStretch, progress: Callable[[int], None] | None) -> None:
-        """Nothing is missing there but what is known to be: so that a foreign record is told from a gap as it was at first."""
-        follow(
-            archived,
-            projection,
-            keep_events=True,
-            partition_of=self._partition_of,
-            known_gaps=archived.known_gaps(),
-            progress=progress,
-        )
 
     def _partition_of(self, checkpoint_id: str) -> int:
         return partition_of(checkpoint_id, self._identity.partitions)
@@ -399,17 +375,6 @@ class View:
             if now >= due:
                 return
             self._changed.wait(due - now)
-
-
-class _Reader:
-    """The topic, as `follow` reads it."""
-
-    def __init__(self, identity: LogIdentity, read: Callable[[Position], Iterable[tuple[Sequence[Record], Position]]]) -> None:
-        self.identity = identity
-        self._read = read
-
-    def read(self, after: Position) -> Iterable[tuple[Sequence[Record], Position]]:
-        return self._read(after)
 
 
 def _no_log(after: Position) -> Iterable[tuple[Sequence[Record], Position]]:  # noqa: ARG001
