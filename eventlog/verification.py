@@ -105,7 +105,8 @@ def verify(
     found.checkpoints = len(check.trails)
     with translated():
         expected = sum(trail.offset < reached.get(trail.partition, 0) for trail in check.trails.values())
-        compare_heads(projection, check.head_of, expected, reached, found)
+        lost = check.is_blocked if store.catalog.keeps_gaps else lambda _: False
+        compare_heads(projection, check.head_of, lost, expected, reached, found)
     check_history(store, found, archive=archive, anchor=anchor)
     return found
 
@@ -114,7 +115,7 @@ class _LogCheck:
     """The log by itself, event by event."""
 
     def __init__(self, found: Verification, *, partition_of: Callable[[str], int], quarantined: frozenset[tuple[int, int]]) -> None:
-        """`quarantined`: places of records that were judged before compaction took anything; by now one might pass for what follows a gap."""
+        """`quarantined`: places of records that were judged before compaction took anything; now one might pass for what follows a gap."""
         self.trails: dict[bytes, _Trail] = {}
         self.compacted_before = 0
         self._found = found
@@ -126,6 +127,10 @@ class _LogCheck:
         """The last good revision of a checkpoint."""
         trail = self.trails.get(UUID(checkpoint_id).bytes)
         return None if trail is None else HeadPlace(checkpoint_id, trail.partition, trail.offset, trail.revision, trail.hash)
+
+    def is_blocked(self, checkpoint_id: str) -> bool:
+        """Whether a record that is at fault stands in a checkpoint's way."""
+        return UUID(checkpoint_id).bytes in self._blocked
 
     def record(self, record: Record) -> RevisionRow | None:
         """Checks a record; the row that it makes when nothing is wrong with its header."""

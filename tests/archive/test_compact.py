@@ -177,7 +177,7 @@ def test_without_the_archive_the_past_is_a_gap_and_nothing_is_bridged(lost: Comp
     assert list(store.history(one[0].id, limit=2)) == [Gap(one[0].id, 0, 1, "archived")]
     for asked in ({"revision": 2}, {"at": Position(((0, 2),))}):
         with pytest.raises(HistoryRemoved, match="an archive that is not at hand"):
-            store.load(one[0].id, **asked)  # type: ignore[arg-type]
+            store.load(one[0].id, **asked)
     with pytest.raises(HistoryRemoved):
         list(store.subscribe(Position(), idle_timeout=0))
     assert store.load(one[0].id) == one[-1]
