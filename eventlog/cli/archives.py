@@ -185,3 +185,4 @@ def _say(session: Session, done: ArchiveRun, *, quiet: bool = False) -> None:
         session.output.text(f"Archived {done.events} events in {len(done.segments)} segments, up to {done.end}.")
     else:
         session.output.record({"events": done.events, "segments": len(done.segments), "end": str(done.end)})
+    sys.stdout.flush()  # with --every it is not the last line
