@@ -75,7 +75,9 @@ class Verification:
         return list(first.values())
 
     def add(self, fault: Fault) -> None:
-        """Counts a fault; keeps it if it is the first of its kind or there is room."""
+        """Counts a fault, unless it was found already by another way; keeps it if it is the first of its kind or there is room."""
+        if fault in self.faults:
+            return
         if not self.fault_counts[fault.kind] or len(self.faults) < MOST_FINDINGS:
             self.faults.append(fault)
         self.fault_counts[fault.kind] += 1

@@ -15,7 +15,7 @@ from eventlog.archive.directory import Archive, Segment
 from eventlog.archive.manifest import FORMAT_VERSION, ArchivedGap, Manifest, places_digest
 from eventlog.archive.remembered import remember
 from eventlog.catalog import Catalog
-from eventlog.errors import Corrupted, HistoryRemoved
+from eventlog.errors import Corrupted, HistoryRemoved, InvalidRequest
 from eventlog.log import Log, LogIdentity, Record
 from eventlog.merkle import EMPTY_ROOT, Tree, leaf_hash
 from eventlog.position import Position
@@ -64,10 +64,13 @@ def run_archive(
         limits: of a segment.
         progress: called with the number of events read so far.
 
-    The store remembers the archive. Raises `Busy` (somebody else is writing to it), `ConfigurationError` (it is another store's),
+    The store remembers the archive. Raises `InvalidRequest` (the store is opened for one tenant; an archive has all), `Busy` (somebody else
+    is writing to it), `ConfigurationError` (it is another store's),
     `Corrupted` (the archive is damaged, or the log does not continue it), `HistoryRemoved` (a body is in another archive only) or
     `StorageError`.
     """
+    if store.tenant is not None:
+        raise InvalidRequest("tenant", f"is {store.tenant}; an archive holds all tenants", hint="Open the store without a tenant.")
     with archive.locked():
         archive.require_of(store.log.identity)
         run = ArchiveRun()

@@ -36,7 +36,7 @@ EXIT_CODES: dict[ErrorKind, int] = {
 
 _MEANINGS = {
     OK: "done",
-    FINDINGS: "done, and something is wrong: verify, archive verify, doctor, topic check, ingest and import report what",
+    FINDINGS: "done, and something is wrong: verify, doctor, topic check, ingest and import report what",
     USAGE: "the command line is wrong",
     **{code: kind.value for kind, code in EXIT_CODES.items()},
     INTERRUPTED: "interrupted (Ctrl-C)",

@@ -133,6 +133,19 @@ def test_without_the_archive_what_compaction_took_is_missed_by_the_anchor(compac
         assert found.gap_count > 0
 
 
+def test_an_archive_that_was_begun_too_late_says_what_was_gone_already(compacted: Compacted, tmp_path: Path) -> None:
+    late = Archive(directory=tmp_path / "late")
+    with compacted.open("late") as store:
+        run_archive(store, late)
+        expected = answers(store)
+        assert expected[2] != []
+        gaps = [gap for number in late.partitions() for segment in late.segments(number) for gap in segment.manifest.gaps]
+        assert (0, 4) in {(gap.first_revision, gap.last_revision) for gap in gaps if gap.checkpoint_id == compacted.checkpoint.id}
+        store.catalog.rebuild(archive=late)
+        assert answers(store) == expected
+        assert FaultKind.ARCHIVE not in verify(store, archive=late).fault_counts
+
+
 @pytest.mark.parametrize("suffix", [".parquet", ".json"])
 def test_a_rebuild_names_a_missing_segment_and_changes_nothing(compacted: Compacted, tmp_path: Path, suffix: str) -> None:
     shutil.copytree(compacted.archive.directory, tmp_path / "archive")

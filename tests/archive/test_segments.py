@@ -13,7 +13,17 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from eventlog import Busy, CheckpointStore, ConfigurationError, Corrupted, NotAStore, SchemaMismatch, create_store, open_store
+from eventlog import (
+    Busy,
+    CheckpointStore,
+    ConfigurationError,
+    Corrupted,
+    InvalidRequest,
+    NotAStore,
+    SchemaMismatch,
+    create_store,
+    open_store,
+)
 from eventlog.archive.checking import check_archive
 from eventlog.archive.directory import Archive, Segment
 from eventlog.archive.manifest import Manifest
@@ -250,3 +260,9 @@ def test_two_cannot_write_to_an_archive_at_once(store: CheckpointStore, archive:
 def test_no_archive_is_said_so(archive: Archive) -> None:
     with pytest.raises(NotAStore):
         check_archive(archive)
+
+
+def test_one_tenants_view_cannot_be_archived_as_if_it_were_all(store: CheckpointStore, archive: Archive, directory: Path) -> None:
+    grown(store, 1)
+    with open_store(directory, tenant="north") as north, pytest.raises(InvalidRequest, match="holds all tenants"):
+        run_archive(north, archive)

@@ -20,7 +20,7 @@ TESTS = {
     for name in re.findall(r"def (test_\w+)\(", path.read_text(encoding="utf-8"))
 }
 CHECKER = tuple(f"testing/{name}" for name in ("history", "stream", "sessions", "tally", "verdict", "checker"))
-PURE = ("position", "ids", "payload", "event", "codec", "rules", "errors", "checkpoint", "retry", "revision", *CHECKER)
+PURE = ("merkle", "position", "ids", "payload", "event", "codec", "rules", "errors", "checkpoint", "retry", "revision", *CHECKER)
 
 
 def blocks(language: str) -> list[str]:
@@ -59,7 +59,10 @@ def environment() -> dict[str, str]:
 COMMAND_FOLDER = REPOSITORY / "tests" / "docs" / "bin"
 
 
-@pytest.mark.parametrize("document", ["docs/guarantees.md", "docs/cases.md", "docs/decisions.md", "docs/testing-a-store.md"])
+DOCUMENTS = ("guarantees", "cases", "decisions", "archive", "testing-a-store")
+
+
+@pytest.mark.parametrize("document", [f"docs/{name}.md" for name in DOCUMENTS])
 def test_every_test_that_a_document_names_exists(document: str) -> None:
     text = (REPOSITORY / document).read_text(encoding="utf-8")
     missing = {name for name in re.findall(r"`(test_\w+)`", text) if name not in TESTS}
