@@ -80,7 +80,8 @@ class Archive:
             for segment in self.segments(partition)[:1]:
                 found = LogIdentity(segment.manifest.store_id, segment.manifest.partitions)
                 if found != identity:
-                    what = f"{self.directory} is the archive of store {found.store_id} ({found.partitions} partitions), not of {identity}"
+                    theirs = f"store {found.store_id} ({found.partitions} partitions)"
+                    what = f"{self.directory} is the archive of {theirs}, not of {identity.store_id}"
                     raise ConfigurationError(what, hint="Give every store an archive directory of its own.")
 
     def partitions(self) -> list[int]:
@@ -175,7 +176,12 @@ class Archive:
         return self.directory / str(partition)
 
     def _names(self, partition: int) -> list[str]:
-        return sorted(each.name for each in self._folder(partition).iterdir() if _NAME(each.name))
+        try:
+            return sorted(each.name for each in self._folder(partition).iterdir() if _NAME(each.name))
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise StorageError(str(self._folder(partition)), f"cannot be read: {error.strerror}") from error
 
     def _remove_drafts(self, folder: Path) -> None:
         """What a process left that was killed in `add`."""

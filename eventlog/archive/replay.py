@@ -6,7 +6,8 @@ event in both the bytes must be the same; a record that is in the log alone was 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import contextlib
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from typing import Protocol
 
 from eventlog import codec
@@ -56,18 +57,24 @@ class ArchiveAndLog:
         """
         merges = {number: _Merge(self._archive, number, after.next_offset(number), end) for number, end in self.end.offsets}
         reached = {number: after.next_offset(number) for number in range(self.identity.partitions)}
-        for records, position in self._log.read(after):
-            for number, merge in merges.items():
-                here = [record for record in records if record.partition == number and record.offset < merge.end]
-                for batch, offset in merge.up_to(min(position.next_offset(number), merge.end), here):
-                    reached[number] = offset
-                    yield batch, Position.of(reached)
-            if all(reached[number] >= merge.end for number, merge in merges.items()):
-                break
+        with contextlib.closing(_generated(self._log.read(after))) as batches:
+            for records, position in batches:
+                for number, merge in merges.items():
+                    here = [record for record in records if record.partition == number and record.offset < merge.end]
+                    for batch, offset in merge.up_to(min(position.next_offset(number), merge.end), here):
+                        reached[number] = offset
+                        yield batch, Position.of(reached)
+                if all(reached[number] >= merge.end for number, merge in merges.items()):
+                    break
         for number, merge in merges.items():
             if reached[number] < merge.end:
                 problem = f"ends at {number}:{reached[number]}, the archive {self._archive.directory} at {number}:{merge.end}"
                 raise Corrupted("log", problem, hint="The log is an older copy, or another one than the archive's.")
+
+
+def _generated(batches: Iterable[tuple[Sequence[Record], Position]]) -> Generator[tuple[Sequence[Record], Position], None, None]:
+    """The same, to be closed by whoever has read enough: a reader of a topic holds a connection."""
+    yield from batches
 
 
 class _Merge:

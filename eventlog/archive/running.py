@@ -102,7 +102,10 @@ def keep_archived(
     limits: Limits = DEFAULT_LIMITS,
     done: Callable[[ArchiveRun], None] | None = None,
 ) -> None:
-    """Archives every so many seconds until `stop` is set: for a thread of its own, or a process. Raises as `run_archive`."""
+    """Archives every so many seconds until `stop` is set: for a thread of its own, or a process. Raises as `run_archive`.
+
+    With a `wait_ms` above 0 in the limits, segments are not as small as what comes between two runs; keep it well below a topic's hold.
+    """
     while not stop.is_set():
         run = run_archive(store, archive, key=key, limits=limits)
         if done is not None:
