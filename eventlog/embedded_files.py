@@ -22,6 +22,7 @@ from eventlog.errors import Busy, CheckpointError, ConfigurationError, Corrupted
 from eventlog.ids import EventId
 from eventlog.log import Record
 from eventlog.statements import named
+from projections.durable import fsync_directory, make_directory
 
 LOG_FILE = "log.sqlite3"
 APPLICATION_ID = 0x45564C47  # "EVLG", in SQLite's own header field for the kind of file
@@ -40,7 +41,7 @@ def create(directory: Path) -> str:
     """
     store_id = str(EventId.new())
     try:
-        _make_directory(directory)
+        make_directory(directory)
         with _creation_lock(directory):
             _create(directory, store_id)
     except sqlite3.Error as error:
@@ -63,7 +64,7 @@ def _create(directory: Path, store_id: str) -> None:
     try:
         _write_empty(draft, store_id)
         os.link(draft, path)
-        _flush_directory(directory)
+        fsync_directory(directory)
     finally:
         with contextlib.suppress(OSError):
             _remove_drafts(directory)
@@ -98,14 +99,6 @@ def _drafts(directory: Path) -> list[Path]:
 def _remove_drafts(directory: Path) -> None:
     for each in _drafts(directory):
         each.unlink(missing_ok=True)
-
-
-def _make_directory(directory: Path) -> None:
-    """Makes a directory and its parents, each of them durable."""
-    missing = [each for each in (directory, *directory.parents) if not each.exists()]
-    directory.mkdir(parents=True, exist_ok=True)
-    for each in missing:
-        _flush_directory(each.parent)
 
 
 def _write_empty(draft: Path, store_id: str) -> None:
@@ -175,14 +168,6 @@ def translate(error: sqlite3.Error, path: Path) -> CheckpointError:
     if name.startswith(("SQLITE_READONLY", "SQLITE_PERM", "SQLITE_CANTOPEN", "SQLITE_AUTH")):
         return StorageError(str(path), f"cannot be opened for writing: {error}", hint="The directory and its files must be writable.")
     return StorageError(str(path), f"{error}" + (f" ({name})" if name else ""))
-
-
-def _flush_directory(directory: Path) -> None:
-    handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def checksum(position: int, checkpoint_id: str, revision: int, recorded_at: int, event: bytes) -> int:

@@ -23,7 +23,7 @@ from eventlog.archive.sealing import seal
 from eventlog.errors import Busy, ConfigurationError, Corrupted, NotAStore, StorageError
 from eventlog.log import LogIdentity
 from eventlog.position import Position
-from projections.durable import fsync_directory, put_in_place
+from projections.durable import make_directory, put_in_place
 
 _NAME = re.compile(r"(\d{20})-(\d{20})\.json").fullmatch
 _ORPHAN = re.compile(r"(\d{20})-\d{20}\.parquet").fullmatch
@@ -127,7 +127,7 @@ class Archive:
     def locked(self) -> Iterator[None]:
         """Held by whoever writes. Raises `Busy` when somebody does already."""
         try:
-            self.directory.mkdir(parents=True, exist_ok=True)
+            make_directory(self.directory)
             handle = os.open(self.directory / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
             raise StorageError(str(self.directory), f"cannot be made or written: {error.strerror}") from error
@@ -150,9 +150,7 @@ class Archive:
         file, manifest_file = folder / f"{_stem(manifest)}.parquet", folder / f"{_stem(manifest)}.json"
         draft, manifest_draft = Path(f"{file}{_DRAFT}"), Path(f"{manifest_file}{_DRAFT}")
         try:
-            if not folder.exists():
-                folder.mkdir()
-                fsync_directory(self.directory)
+            make_directory(folder)
             self._remove_drafts(folder)
             write(draft)
             digest = hashlib.sha256(data := draft.read_bytes()).hexdigest()

@@ -36,6 +36,7 @@ from eventlog.codec import without_body
 from eventlog.embedded_stub import STUB
 from eventlog.revision import Gap
 from eventlog.verification import verify
+from projections.archive import read_segment, write_segment
 from tests.archive.samples import archived, forget_projection, grown, logged, noise
 from tests.read_side.samples import everything
 from tests.store.samples import outcome
@@ -201,6 +202,16 @@ def test_an_altered_archive_is_no_answer(compacted: Compacted, archive: Archive)
     segment.path.write_bytes(other.path.read_bytes())
     with pytest.raises(Corrupted, match="does not hold the event that the log has at 0:1"):
         compacted.store.load(compacted.one[0].id, revision=1)
+
+
+def test_another_event_in_the_archives_place_is_no_answer(compacted: Compacted, archive: Archive) -> None:
+    """One that decodes and matches its own digest, in a file that nobody holds against its manifest for a single revision."""
+    path = archive.segments(0)[0].path
+    rows = list(read_segment(path))
+    write_segment([row._replace(event=rows[0].event) for row in rows], path)
+    for read in (lambda: compacted.store.load(compacted.one[0].id, revision=1), lambda: list(compacted.store.history(compacted.one[0].id))):
+        with pytest.raises(Corrupted, match="does not hold the event that the log has at 0:1"):
+            read()
 
 
 # -- what is not taken -----------------------------------------------------------------------------------------
