@@ -121,9 +121,9 @@ class RevisionReader:
         while not stop.is_set():
             for records, reached in self._log.revisions(position):
                 position = reached
-                visible = [each for each in records if each.value is not None and self._visible(decode_header(each.value)[0].tenant)]
-                for record in self._restored(visible):
-                    yield read_revision(self._whole(record))
+                for record in self._restored(records):
+                    if record.value is not None and self._visible(decode_header(record.value)[0].tenant):
+                        yield read_revision(self._whole(record))
             if not self._await_news(position, idle_timeout, stop):
                 return
 
