@@ -23,7 +23,7 @@ test: .venv/installed-dev ## every test; those on Kafka need Java 17 and Maven a
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(PYTEST_ARGS)
 
 faults: .venv/installed-dev ## kills, hangs and cuts at every boundary, on real parts; half an hour on two cores
-	@$(BIN)/python -m pytest -m faults -n 2 --dist loadgroup $(PYTEST_ARGS) tests/faults tests/chaos
+	@$(BIN)/python -m pytest -m faults -n 2 --dist loadgroup $(PYTEST_ARGS)
 
 chaos: .venv/installed-dev ## disturb both logs at random for MINUTES=20, and hold every answer against them; SEED=s draws the same again
 	@$(BIN)/python -m tests.chaos --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))

@@ -9,8 +9,10 @@ from benchmarks import (
     embedded_callers,
     embedded_commit,
     embedded_disk,
+    embedded_encryption,
     embedded_history,
     embedded_load,
+    embedded_rebuild,
     embedded_turn,
     kafka_callers,
     kafka_catch_up,
@@ -19,6 +21,7 @@ from benchmarks import (
     kafka_trouble,
     projection_disk,
     projection_load,
+    projection_reports,
 )
 from benchmarks.bench import Bench
 from benchmarks.row import Row
@@ -37,10 +40,12 @@ BENCHMARKS: tuple[Benchmark, ...] = cast(
     tuple[Benchmark, ...],
     (
         embedded_commit,
+        embedded_encryption,
         embedded_callers,
         embedded_load,
         embedded_history,
         embedded_disk,
+        embedded_rebuild,
         embedded_turn,
         kafka_commit,
         kafka_callers,
@@ -48,6 +53,7 @@ BENCHMARKS: tuple[Benchmark, ...] = cast(
         kafka_trouble,
         projection_load,
         projection_disk,
+        projection_reports,
         kafka_memory,
     ),
 )

@@ -12,15 +12,16 @@ from typing import Any
 from benchmarks.bench import Stopwatch
 from benchmarks.row import Sample
 from eventlog import AsyncCheckpointStore, Checkpoint, CheckpointId, CheckpointStore, RunId, Unavailable, create_store, open_store
+from eventlog.privacy.providers.key_file import KeyFile
 
 KIND = "bench.agent"
 ACTOR = "bench"
 
 
 @contextmanager
-def embedded_store(directory: Path) -> Iterator[CheckpointStore]:
-    """A new embedded store."""
-    create_store(directory)
+def embedded_store(directory: Path, *, key_file: Path | None = None) -> Iterator[CheckpointStore]:
+    """A new embedded store, encrypted if there is to be a key file."""
+    create_store(directory, encryption=None if key_file is None else KeyFile(path=key_file))
     with open_store(directory, actor=ACTOR) as store:
         yield store
 

@@ -15,11 +15,14 @@ from eventlog.errors import (
     Conflict,
     Corrupted,
     Deleted,
+    EncryptionMismatch,
     ErrorKind,
     EventIdReused,
     HistoryRemoved,
     InvalidPayload,
     InvalidRequest,
+    KeyDestroyed,
+    KeysUnavailable,
     NotAStore,
     NotFound,
     OutcomeUnknown,
@@ -36,6 +39,7 @@ from eventlog.event import EventType
 from eventlog.ids import CheckpointId, EventId, RunId
 from eventlog.opening import create_store, open_async_store, open_store
 from eventlog.position import Position
+from eventlog.privacy.providers import EnvironmentKey, KeyFile, KeyProvider, NoKeys, Pkcs11Keys
 from eventlog.revision import Gap, Revision
 from eventlog.store import CheckpointStore
 
@@ -53,6 +57,8 @@ __all__ = [
     "Conflict",
     "Corrupted",
     "Deleted",
+    "EncryptionMismatch",
+    "EnvironmentKey",
     "ErrorKind",
     "EventId",
     "EventIdReused",
@@ -61,11 +67,17 @@ __all__ = [
     "HistoryRemoved",
     "InvalidPayload",
     "InvalidRequest",
+    "KeyDestroyed",
+    "KeyFile",
+    "KeyProvider",
+    "KeysUnavailable",
+    "NoKeys",
     "NotAStore",
     "NotFound",
     "OutcomeUnknown",
     "Overloaded",
     "Page",
+    "Pkcs11Keys",
     "Position",
     "Quarantined",
     "Receipt",

@@ -11,6 +11,7 @@ import contextlib
 import threading
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from time import perf_counter
 from types import TracebackType
 from typing import NamedTuple, Self, TypeVar
 from uuid import UUID
@@ -22,6 +23,7 @@ from eventlog.event import EventType
 from eventlog.ids import CheckpointId, EventId
 from eventlog.log import Log, Outcome
 from eventlog.position import Position
+from eventlog.privacy.data_keys import DataKeys
 from eventlog.revision import Gap, Revision
 from eventlog.rules import Proposal
 from eventlog.store import CheckpointStore
@@ -36,6 +38,7 @@ class AsyncCheckpointStore:
     def __init__(self, store: CheckpointStore) -> None:
         self.tenant = store.tenant
         self.actor = store.actor
+        self.metrics = store.metrics
         self._store = store
         self._log = store.log
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -46,20 +49,21 @@ class AsyncCheckpointStore:
 
     async def compare_and_swap(self, checkpoint: Checkpoint, expected: int | None, *, timeout: float | None = None) -> Receipt:
         """See `CheckpointStore.compare_and_swap`."""
-        return _receipt(await self._append(self._store._propose(checkpoint, expected), timeout))
+        return _receipt(await self._append(await self._propose(checkpoint, expected), timeout))
 
     async def compare_and_swap_many(
         self, revisions: Iterable[tuple[Checkpoint, int | None]], *, timeout: float | None = None
     ) -> list[Receipt | CheckpointError]:
         """See `CheckpointStore.compare_and_swap_many`."""
-        pending: list[asyncio.Future[Outcome] | CheckpointError] = []
+        proposed: list[Proposal | CheckpointError] = []
         for checkpoint, expected in revisions:
             try:
-                pending.append(self._append(self._store._propose(checkpoint, expected), timeout))
+                proposed.append(await self._propose(checkpoint, expected))
             except CheckpointError as error:
-                pending.append(error)
-        if not pending:
+                proposed.append(error)
+        if not proposed:
             raise InvalidRequest("revisions", "is empty")
+        pending = [each if isinstance(each, CheckpointError) else self._append(each, timeout) for each in proposed]
         return [each if isinstance(each, CheckpointError) else await each for each in pending]
 
     async def delete(
@@ -75,7 +79,11 @@ class AsyncCheckpointStore:
 
     async def import_revision(self, checkpoint: Checkpoint, *, timeout: float | None = None) -> Receipt:
         """See `CheckpointStore.import_revision`."""
-        return _receipt(await self._append(self._store._propose(checkpoint, None, EventType.IMPORTED), timeout))
+        return _receipt(await self._append(await self._propose(checkpoint, None, EventType.IMPORTED), timeout))
+
+    async def migrate_revision(self, checkpoint: Checkpoint, expected: int, *, timeout: float | None = None) -> Receipt:
+        """See `CheckpointStore.migrate_revision`."""
+        return _receipt(await self._append(self._store._propose_migrated(checkpoint, expected), timeout))
 
     async def resolve(self, event: EventId | UUID | str | Checkpoint, *, timeout: float | None = None) -> Receipt | None:
         """See `CheckpointStore.resolve`."""
@@ -170,6 +178,11 @@ class AsyncCheckpointStore:
         """See `CheckpointStore.catalog`; its calls wait, so use `asyncio.to_thread`."""
         return self._store.catalog
 
+    @property
+    def keys(self) -> DataKeys | None:
+        """See `CheckpointStore.keys`."""
+        return self._store.keys
+
     # -- life -----------------------------------------------------------------------------------------------------
 
     async def close(self) -> None:
@@ -184,11 +197,16 @@ class AsyncCheckpointStore:
 
     # -- inside ---------------------------------------------------------------------------------------------------
 
+    async def _propose(self, checkpoint: Checkpoint, expected: int | None, event_type: EventType = EventType.REVISION) -> Proposal:
+        if self._store._proposes_at_once(checkpoint):
+            return self._store._propose(checkpoint, expected, event_type)
+        return await asyncio.to_thread(self._store._propose, checkpoint, expected, event_type)
+
     def _append(self, proposal: Proposal, timeout: float | None) -> asyncio.Future[Outcome]:
         loop = asyncio.get_running_loop()
         if loop is not self._loop:  # another loop than before: what that one left behind will not be answered
             self._loop, self._flushing, self._waiting = loop, False, []
-        waiting = _Waiting(proposal, self._store.timeout if timeout is None else timeout, loop.create_future())
+        waiting = _Waiting(proposal, self._store.timeout if timeout is None else timeout, loop.create_future(), perf_counter())
         self._waiting.append(waiting)
         self._flush_soon()
         return waiting.future
@@ -209,18 +227,18 @@ class AsyncCheckpointStore:
 
         def answered(outcomes: Sequence[Outcome]) -> None:
             with contextlib.suppress(RuntimeError):  # the loop has been closed meanwhile: nobody waits
-                loop.call_soon_threadsafe(_answer, waiting, outcomes)
+                loop.call_soon_threadsafe(self._answer, waiting, outcomes)
 
         try:
             at_once = self._log.append_at_once(proposals)
             if at_once is not None:
-                _answer(waiting, at_once)
+                self._answer(waiting, at_once)
             elif not self._log.append_later(proposals, timeout=timeout, done=answered):
                 in_thread = loop.create_task(asyncio.to_thread(self._log.append, proposals, timeout=timeout))
                 in_thread.add_done_callback(lambda task: self._flushed(waiting, task))
                 return
         except CheckpointError as error:
-            _answer(waiting, [error] * len(waiting))
+            self._answer(waiting, [error] * len(waiting))
         except BaseException as error:
             _fail(waiting, error)
             self._flushed_once()
@@ -233,8 +251,15 @@ class AsyncCheckpointStore:
         elif (failure := task.exception()) is not None:
             _fail(waiting, failure)
         else:
-            _answer(waiting, task.result())
+            self._answer(waiting, task.result())
         self._flushed_once()
+
+    def _answer(self, waiting: Sequence[_Waiting], outcomes: Sequence[Outcome]) -> None:
+        now = perf_counter()
+        for each, outcome in zip(waiting, outcomes, strict=True):
+            self.metrics.answered(outcome, each.proposal.draft, now - each.since)
+            if not each.future.done():  # its caller may have been cancelled
+                each.future.set_result(outcome)
 
     def _flushed_once(self) -> None:
         self._flushing = False
@@ -247,12 +272,7 @@ class _Waiting(NamedTuple):
     proposal: Proposal
     timeout: float
     future: asyncio.Future[Outcome]
-
-
-def _answer(waiting: Sequence[_Waiting], outcomes: Sequence[Outcome]) -> None:
-    for each, outcome in zip(waiting, outcomes, strict=True):
-        if not each.future.done():  # its caller may have been cancelled
-            each.future.set_result(outcome)
+    since: float  # by the performance counter
 
 
 def _fail(waiting: Sequence[_Waiting], failure: BaseException) -> None:

@@ -13,7 +13,8 @@ from eventlog.checkpoint import from_millis
 from eventlog.errors import InvalidRequest
 from eventlog.ids import CheckpointId, EventId, RunId
 from eventlog.position import Position
-from eventlog.projector import Archived, translated
+from eventlog.projection_errors import translated
+from eventlog.projector import Archived
 from eventlog.revision import Gap
 from projections import heads, history, reports
 from projections.database import Table
@@ -53,6 +54,7 @@ class CurrentProjection(Protocol):
     """Whatever keeps a projection."""
 
     def current(self) -> Projection: ...
+    def backlog(self) -> tuple[int | None, int | None]: ...
     def rebuild(self, progress: Callable[[int], None] | None = None, archived: Archived | None = None) -> None: ...
     def close(self) -> None: ...
 
@@ -93,6 +95,11 @@ class Catalog:
         with translated():
             return history.any_gap(self._projector.current())
 
+    def quarantined(self) -> frozenset[str]:
+        """The checkpoints that are read-only because of a record that breaks the rules, of all tenants."""
+        with translated():
+            return self._projector.current().quarantined_ids()
+
     def report(self, name: str, parameters: Mapping[str, Any]) -> Table:
         """Runs a report of `projections/reports/`, of the store's tenant only if it has one.
 
@@ -123,6 +130,11 @@ class Catalog:
     def projection(self) -> Projection:
         """The projection itself, up to date: for `doctor`, `verify` and the tests."""
         return self._projector.current()
+
+    def backlog(self) -> tuple[int | None, int | None]:
+        """Events that the projection has yet to take, and quarantined checkpoints; None where that is not known without building it."""
+        with translated():
+            return self._projector.backlog()
 
     def close(self) -> None:
         self._projector.close()

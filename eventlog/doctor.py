@@ -20,6 +20,8 @@ from eventlog.embedded_files import LOG_FILE
 from eventlog.errors import CheckpointError
 from eventlog.opening import open_store
 from eventlog.position import Position
+from eventlog.privacy.providers import KeyProvider
+from eventlog.privacy.rotation import status
 from eventlog.store import CheckpointStore
 
 LEAST_FREE_BYTES = 1 << 30
@@ -44,11 +46,12 @@ class Check(NamedTuple):
     advice: str = ""
 
 
-def examine(address: str, *, timeout: float = 10.0) -> Iterator[Check]:
+def examine(address: str, *, timeout: float = 10.0, keys: KeyProvider | None = None) -> Iterator[Check]:
     """Every check of a store, each as soon as it is known. A check that cannot be made is a failed one; nothing is raised.
 
     Arguments:
         timeout: seconds to wait for the log.
+        keys: of an encrypted store; None: where it remembers them.
     """
     yield Check("versions", State.OK, _versions())
     try:
@@ -65,13 +68,14 @@ def examine(address: str, *, timeout: float = 10.0) -> Iterator[Check]:
         if topic.state is State.FAIL:
             return  # the store would refuse it with the same words
     try:
-        store = open_store(where, timeout=timeout, actor="doctor")
+        store = open_store(where, timeout=timeout, actor="doctor", keys=keys)
     except CheckpointError as error:
         yield _failed("open", error)
         return
     with store:
         for name, look in (
             ("open", _identity),
+            ("encryption", _encryption),
             ("log", _log),
             ("projection", _projection),
             ("quarantine", _quarantine),
@@ -144,10 +148,10 @@ def _disk(name: str, directory: Path) -> Check:
 
 
 def _topic(where: KafkaAddress) -> Check:
-    from eventlog.kafka.topic import check_topic
+    from eventlog.kafka.keys_topic import check_topics
 
     try:
-        differences = check_topic(where)
+        differences = check_topics(where)
     except CheckpointError as error:
         return _failed("topic", error)
     if differences:
@@ -171,6 +175,19 @@ def _existing(where: KafkaAddress) -> Path:
 def _identity(store: CheckpointStore, where: DirectoryAddress | KafkaAddress) -> Check:
     identity = store.log.identity
     return Check("open", State.OK, f"{where}, store {identity.store_id}, {identity.partitions} partition{'s' * (identity.partitions > 1)}")
+
+
+def _encryption(store: CheckpointStore, _where: DirectoryAddress | KafkaAddress) -> Check:
+    keys = store.keys
+    if keys is None:
+        return Check("encryption", State.OK, "off: payloads are in clear text")
+    counts = status(keys.table, keys.provider)
+    held = sum(count.keys for count in counts if count.tenant)
+    stale = sum(count.keys for count in counts if not count.current)
+    detail = f"on, {held} data keys, wrapped by {keys.provider.source}"
+    if stale:
+        return Check("encryption", State.WARN, f"{detail}; {stale} by an earlier version", "Finish the rotation: `eventlog keys rotate`.")
+    return Check("encryption", State.OK, detail)
 
 
 def _log(store: CheckpointStore, _where: DirectoryAddress | KafkaAddress) -> Check:

@@ -19,6 +19,7 @@ from eventlog import codec, retry
 from eventlog.checkpoint import Receipt, from_millis
 from eventlog.embedded_files import (
     BUSY_SECONDS,
+    KEY_SOURCE,
     LOG_FILE,
     Readers,
     any_record_of,
@@ -29,7 +30,7 @@ from eventlog.embedded_files import (
     remove_what_creation_left,
     translate,
 )
-from eventlog.errors import Busy, CheckpointError, NotAStore, OutcomeUnknown, StorageError, StoreClosed
+from eventlog.errors import Busy, CheckpointError, EncryptionMismatch, NotAStore, OutcomeUnknown, StorageError, StoreClosed
 from eventlog.event import GENESIS
 from eventlog.group_commit import GroupCommit, LeaderInterrupted
 from eventlog.head_cache import RecentEvents, RecentHeads
@@ -37,7 +38,7 @@ from eventlog.ids import EventId
 from eventlog.log import LogIdentity, Outcome, Record
 from eventlog.payload import COMPRESS_FROM
 from eventlog.position import Position
-from eventlog.rules import Head, Proposal, Verdict, decide
+from eventlog.rules import Head, Proposal, Verdict, decide, require_form
 from eventlog.statements import named
 
 DEFAULT_MAX_EVENT_BYTES = 8 << 20  # the same as a topic's, so that a run can move from one log to the other
@@ -60,6 +61,7 @@ class _Waiting(NamedTuple):
 class EmbeddedLog:
     """The log in a directory. `open()` before use; any number of threads may share it, a forked child may not."""
 
+    kind = "embedded"
     reads_wait = False
     compress_from = COMPRESS_FROM
 
@@ -68,6 +70,7 @@ class EmbeddedLog:
         self.max_event_bytes = max_event_bytes
         self._path = directory / LOG_FILE
         self._identity: LogIdentity | None = None
+        self.key_source: str | None = None  # of an encrypted store: where its keys are
         self._writer: sqlite3.Connection | None = None
         self._readers = Readers(path=self._path)
         self._group = GroupCommit[_Waiting, Outcome | None](self._write)
@@ -88,14 +91,15 @@ class EmbeddedLog:
         remove_what_creation_left(self.directory)
         self._writer = connect(self._path, wait=False)
         try:
-            store_id = self._writer.execute("SELECT value FROM meta WHERE key = 'store_id'").fetchone()
+            meta = dict(self._writer.execute("SELECT key, value FROM meta").fetchall())
         except sqlite3.Error as error:
             self.close()
             raise translate(error, self._path) from error
-        if store_id is None:
+        if "store_id" not in meta:
             self.close()
             raise NotAStore(f"{self.directory} has no store id")
-        self._identity = LogIdentity(store_id[0], partitions=1)
+        self.key_source = meta.get(KEY_SOURCE)
+        self._identity = LogIdentity(meta["store_id"], partitions=1, encrypted=self.key_source is not None)
         self._readers.open()
 
     def close(self) -> None:
@@ -216,6 +220,10 @@ class EmbeddedLog:
         """See `Log.partition_of`."""
         return 0
 
+    def unread(self) -> int | None:
+        """See `Log.unread`."""
+        return None
+
     def compacted_before(self) -> int:
         """See `Log.compacted_before`."""
         return 0
@@ -297,6 +305,8 @@ class EmbeddedLog:
             return None
         try:
             committed = self._append(writer, proposal, head)
+        except EncryptionMismatch:
+            return None
         except sqlite3.IntegrityError:
             self._data_version = -1  # somebody has written: look again
             return None
@@ -347,6 +357,7 @@ class EmbeddedLog:
         return head
 
     def _append(self, writer: sqlite3.Connection, proposal: Proposal, head: Head | None) -> Head:
+        require_form(proposal, encrypted=self.key_source is not None)
         event, digest = codec.finish(proposal.draft, GENESIS if head is None else head.hash)
         position, checkpoint_id, revision = self._next_position, proposal.checkpoint_id, proposal.revision
         recorded_at = max(self._recorded_at, time.time_ns() // 1_000_000)

@@ -10,7 +10,7 @@ import secrets
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -25,6 +25,8 @@ from eventlog.statements import named
 from projections.durable import fsync_directory, make_directory
 
 LOG_FILE = "log.sqlite3"
+KEY_SOURCE = "key_source"  # what the log of an encrypted store remembers: where its keys are
+KEYS_FILE = "keys.sqlite"  # of an encrypted store: see `privacy/embedded_keys.py`
 APPLICATION_ID = 0x45564C47  # "EVLG", in SQLite's own header field for the kind of file
 FORMAT_VERSION = 1
 FORMAT_WITH_STUBS = 2  # what the first compact makes of it: a version that knows no stubs must not read it
@@ -32,8 +34,12 @@ BUSY_SECONDS = 30.0
 _DRAFT = re.compile(rf"{re.escape(LOG_FILE)}\.[0-9a-f]{{16}}\.new(-journal|-wal|-shm)?").fullmatch
 
 
-def create(directory: Path) -> str:
+def create(directory: Path, *, beside: Callable[[str], dict[str, str]] | None = None) -> str:
     """Makes a new, empty log in a new or empty directory; returns its store id.
+
+    Arguments:
+        beside: makes what else the store consists of, given its id, and returns what the log is to remember of that. It is called before
+            the log appears, and may find what a process left that died in here.
 
     The file is written under another name and linked into place when it is complete, so that a process that dies in between
     leaves no half store; what it does leave, the next to create or open a store here removes. Raises `ConfigurationError` when the
@@ -43,7 +49,7 @@ def create(directory: Path) -> str:
     try:
         make_directory(directory)
         with _creation_lock(directory):
-            _create(directory, store_id)
+            _create(directory, store_id, beside)
     except sqlite3.Error as error:
         raise translate(error, directory) from error
     except FileExistsError as error:
@@ -53,16 +59,17 @@ def create(directory: Path) -> str:
     return store_id
 
 
-def _create(directory: Path, store_id: str) -> None:
+def _create(directory: Path, store_id: str, beside: Callable[[str], dict[str, str]] | None) -> None:
     path = directory / LOG_FILE
     if path.exists():
         raise ConfigurationError(f"{directory} already holds a store", hint="Open it, or choose another directory.")
-    foreign = sorted(each.name for each in directory.iterdir() if not each.name.startswith(LOG_FILE))
+    own = (LOG_FILE,) if beside is None else (LOG_FILE, KEYS_FILE)
+    foreign = sorted(each.name for each in directory.iterdir() if not each.name.startswith(own))
     if foreign:
         raise ConfigurationError(f"{directory} is not empty (it holds {foreign[0]})", hint="Choose a new or empty directory.")
     draft = directory / f"{LOG_FILE}.{secrets.token_hex(8)}.new"
     try:
-        _write_empty(draft, store_id)
+        _write_empty(draft, store_id, {} if beside is None else beside(store_id))
         os.link(draft, path)
         fsync_directory(directory)
     finally:
@@ -101,12 +108,12 @@ def _remove_drafts(directory: Path) -> None:
         each.unlink(missing_ok=True)
 
 
-def _write_empty(draft: Path, store_id: str) -> None:
+def _write_empty(draft: Path, store_id: str, remembered: dict[str, str]) -> None:
     connection = sqlite3.connect(draft, isolation_level=None)
     try:
         tables = named("embedded.sql")["tables"]
         connection.executescript(f"BEGIN; PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {FORMAT_VERSION}; {tables}")
-        meta = [("store_id", store_id), ("created_at", str(int(time.time() * 1000)))]
+        meta = [("store_id", store_id), ("created_at", str(int(time.time() * 1000))), *remembered.items()]
         connection.executemany("INSERT INTO meta VALUES (?, ?)", meta)
         connection.execute("COMMIT")
         connection.execute("PRAGMA journal_mode = WAL")

@@ -29,6 +29,8 @@ class ErrorKind(StrEnum):
     CLOSED = "CLOSED"
     AMBIGUOUS = "AMBIGUOUS"
     EFFECT_FAILED = "EFFECT_FAILED"
+    RUN_FAILED = "RUN_FAILED"
+    KEYS_UNAVAILABLE = "KEYS_UNAVAILABLE"
 
 
 class Retry(StrEnum):
@@ -148,6 +150,19 @@ class HistoryRemoved(CheckpointError):
         self.reason = reason
 
 
+class KeyDestroyed(HistoryRemoved):
+    """The payload is sealed with a data key that the store does not have any more: an erasure has destroyed it."""
+
+    hint = "Nobody can read this payload again. If nothing was erased, the store's keys were lost: restore them from their backup."
+
+    def __init__(self, checkpoint_id: str, *, revision: int | None, key_id: str) -> None:
+        where = f"the payload of checkpoint {checkpoint_id}" + ("" if revision is None else f" revision {revision}")
+        super().__init__(where, reason=f"its data key {key_id} is not among the store's keys, as after an erasure")
+        self.checkpoint_id = checkpoint_id
+        self.revision = revision
+        self.key_id = key_id
+
+
 # -- the caller's input ----------------------------------------------------------------------------------------
 
 
@@ -193,6 +208,18 @@ class SchemaMismatch(CheckpointError):
 
     kind = ErrorKind.SCHEMA_MISMATCH
     hint = "Upgrade this installation, or read the data with the version that wrote it."
+
+
+class EncryptionMismatch(SchemaMismatch):
+    """A payload in clear text where the store is encrypted, or a sealed one where it is not."""
+
+    hint = "Somebody wrote past the store, or copied an event from another one. `eventlog verify` lists such events."
+
+    def __init__(self, checkpoint_id: str, *, revision: int, problem: str) -> None:
+        super().__init__(f"checkpoint {checkpoint_id} revision {revision}: {problem}")
+        self.checkpoint_id = checkpoint_id
+        self.revision = revision
+        self.problem = problem
 
 
 # -- the log and its surroundings ------------------------------------------------------------------------------
@@ -262,6 +289,18 @@ class Unavailable(CheckpointError):
     def __init__(self, address: str, problem: str, *, hint: str | None = None) -> None:
         super().__init__(f"{address}: {problem}", hint=hint)
         self.address = address
+        self.problem = problem
+
+
+class KeysUnavailable(CheckpointError):
+    """The tenant's key cannot be used: not there, not the right one, or not readable. `source` says where it was looked for."""
+
+    kind = ErrorKind.KEYS_UNAVAILABLE
+    hint = "Make the key available where the store remembers it, or name another place with EVENTLOG_KEYS."
+
+    def __init__(self, source: str, problem: str, *, hint: str | None = None) -> None:
+        super().__init__(f"{source}: {problem}", hint=hint)
+        self.source = source
         self.problem = problem
 
 

@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 
 from eventlog import payload
 from eventlog.checkpoint import Checkpoint, from_millis
-from eventlog.errors import Corrupted, HistoryRemoved, SchemaMismatch
+from eventlog.errors import Corrupted, EncryptionMismatch, HistoryRemoved, SchemaMismatch
 from eventlog.ids import CheckpointId, EventId, RunId
 
+IN_CLEAR = "its payload is in clear text, and this store is encrypted"
 GENESIS = bytes(32)  # the previous hash of a checkpoint's first event
 
 
@@ -52,10 +53,14 @@ class CheckpointEvent(NamedTuple):
     stored: bytes
 
     def json_text(self) -> bytes:
-        """The payload's JSON text. Raises `HistoryRemoved` when it was erased, `SchemaMismatch` when it cannot be read."""
+        """The JSON text of a payload in clear text; `DataKeys.json_text` is the same for sealed ones.
+
+        Raises `HistoryRemoved` when it was erased, `EncryptionMismatch` when it is sealed, `SchemaMismatch` when it cannot be read.
+        """
         header = self.header
-        if header.encryption is not None:
-            raise SchemaMismatch(f"the payload is encrypted with key {header.encryption['key_id']}; this store has no keys")
+        problem = misfit(header, encrypted=False)
+        if problem is not None:
+            raise EncryptionMismatch(header.checkpoint_id, revision=header.revision, problem=problem)
         if not self.salt:
             raise HistoryRemoved(f"the payload of checkpoint {header.checkpoint_id} revision {header.revision}", reason="erased")
         return payload.json_text(header.encoding, self.stored, header.payload_size)
@@ -84,6 +89,13 @@ def checkpoint_of(header: EventHeader, value: Any) -> Checkpoint:
         usage=header.usage.copy(),
         phase=header.phase,
     )
+
+
+def misfit(header: EventHeader, *, encrypted: bool) -> str | None:
+    """Why an event does not belong into an encrypted store, or into one that is not; None when it does. A deletion has no payload."""
+    if header.encryption is not None:
+        return None if encrypted else f"its payload is encrypted with key {header.encryption['key_id']}, and this store is not encrypted"
+    return IN_CLEAR if encrypted and (header.type != EventType.DELETED or header.payload_size) else None
 
 
 def check_body(event: CheckpointEvent, digest: bytes) -> None:

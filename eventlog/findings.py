@@ -19,6 +19,7 @@ class FaultKind(StrEnum):
     WRONG_KEY = "wrong key"
     WRONG_PARTITION = "wrong partition"  # not the one that its key belongs to: nobody looks for it there
     WRONG_DIGEST = "wrong digest"  # the body is not the one that the header speaks of
+    WRONG_ENCRYPTION = "wrong encryption"  # in clear text in an encrypted store, or sealed in another
     BROKEN_RULE = "broken rule"  # the hash chain, the order of revisions, the identity: see `rules.judge`
     WRONG_PAYLOAD = "wrong payload"  # not JSON, or not of the stated size
     BEHIND_A_FAULT = "behind a fault"  # nothing wrong by itself, but what it builds on is
@@ -51,8 +52,8 @@ class Verification:
     events: int = 0
     checkpoints: int = 0
     payload_bytes: int = 0
-    erased: int = 0  # bodies that an erasure emptied; everything else about them was checked
-    sealed: int = 0  # encrypted payloads, which cannot be looked into here
+    erased: int = 0  # payloads whose body was emptied or whose key was destroyed; everything else about them was checked
+    sealed: int = 0  # encrypted payloads in a store that was opened without keys: all but what is in them was checked
     moved: int = 0  # bodies that are in the archive only
     archived: int = 0  # events that were held against the archive
     anchored: int = 0  # events that an anchor vouches for

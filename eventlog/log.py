@@ -36,10 +36,21 @@ class LogIdentity:
 
     store_id: str
     partitions: int
+    encrypted: bool = False  # for ever: chosen when the store is made
+
+    @property
+    def pinned(self) -> str:
+        """What a projection is pinned to: one of an encrypted store is none of a store in clear text of the same place."""
+        return f"{self.store_id} encrypted" if self.encrypted else self.store_id
 
 
 class Log(Protocol):
     """The contract that every log keeps. Methods raise errors of `eventlog.errors` only."""
+
+    @property
+    def kind(self) -> str:
+        """`embedded` or `kafka`: what metrics are labelled with."""
+        ...
 
     @property
     def identity(self) -> LogIdentity: ...
@@ -124,6 +135,10 @@ class Log(Protocol):
 
     def partition_of(self, checkpoint_id: str) -> int:
         """Where a checkpoint's records belong, for ever."""
+        ...
+
+    def unread(self) -> int | None:
+        """How many offsets of the log this process has yet to read, without asking anybody; None: it reads on demand."""
         ...
 
     def compacted_before(self) -> int:

@@ -19,31 +19,24 @@ from eventlog import codec
 from eventlog.errors import (
     Busy,
     CheckpointError,
-    ConfigurationError,
     Corrupted,
-    HistoryRemoved,
     InvalidRequest,
     SchemaMismatch,
-    StorageError,
     StoreClosed,
 )
-from eventlog.event import EventHeader
+from eventlog.event import EventHeader, misfit
 from eventlog.ids import CheckpointId
 from eventlog.log import LogIdentity, Record
 from eventlog.position import Position
+from eventlog.projection_errors import translated
 from eventlog.rules import Head, judge
 from projections.engine import HeadRow, Projection
-from projections.errors import InvalidQuery, PastGone, ProjectionDamaged, ProjectionError, ProjectionForeign, ProjectionLocked
+from projections.errors import ProjectionDamaged, ProjectionError, ProjectionForeign, ProjectionLocked
 from projections.rows import Batch, GapRow, QuarantineRow, RevisionRow
 from projections.snapshot import private_copy, snapshot
 
 PROJECTION_FILE = "projection.duckdb"
 QUARANTINED_BEFORE = "a record behind its last good revision breaks the rules"
-_KEEP_IT = (
-    "Keep that file: on Kafka it may hold history that is nowhere else. Give this store a projection of its own: on Kafka by ?state=DIR,"
-    " in a directory by `eventlog rebuild`."
-)
-_ANEW = "It is disposable: `eventlog rebuild` makes it anew from the log; on Kafka, start with another ?state=DIR."
 SNAPSHOT_FILE = "snapshot.duckdb"
 _BATCH_ROWS = 2_000  # facts: appender batches of about 1000 and more; beyond 2000 nothing is gained
 
@@ -67,6 +60,7 @@ def interpret(
     compacted_before: int,
     partition_of: Callable[[str], int] | None = None,
     known_gaps: Container[tuple[int, int]] = (),
+    encrypted: bool = False,
 ) -> Interpreted:
     """Judges records in the log's order against the heads before them.
 
@@ -77,13 +71,14 @@ def interpret(
         compacted_before: milliseconds of the log's clock; what was recorded earlier may have lost its predecessors to compaction.
         partition_of: where a checkpoint's records belong; None: there is one partition only.
         known_gaps: partition and offset of records that are known to stand behind a gap, whatever their age.
+        encrypted: whether payloads must be sealed, or must not be.
 
     A record that cannot be read, stands under a wrong key, or breaks the rules is quarantined, and every later record of its
     checkpoint with it: what builds on a foreign record is not to be trusted either.
     """
     found = Interpreted()
     blocked = dict(blocked)
-    decoded = [_decoded(record, partition_of) for record in records]
+    decoded = [_decoded(record, partition_of, encrypted) for record in records]
     ids = {each[0].checkpoint_id for each in decoded if not isinstance(each, str)}
     heads = dict(heads_of(list(ids))) if ids else {}
     for record, each in zip(records, decoded, strict=True):
@@ -108,7 +103,7 @@ def interpret(
     return found
 
 
-def _decoded(record: Record, partition_of: Callable[[str], int] | None) -> tuple[EventHeader, bytes] | str:
+def _decoded(record: Record, partition_of: Callable[[str], int] | None, encrypted: bool) -> tuple[EventHeader, bytes] | str:
     """The header and hash, or why there are none."""
     if record.damage is not None:
         return record.damage
@@ -122,7 +117,7 @@ def _decoded(record: Record, partition_of: Callable[[str], int] | None) -> tuple
         return f"its key is not the id of its checkpoint {header.checkpoint_id}"
     if partition_of is not None and partition_of(header.checkpoint_id) != record.partition:
         return f"it belongs to partition {partition_of(header.checkpoint_id)}"
-    return header, digest
+    return misfit(header, encrypted=encrypted) or (header, digest)
 
 
 def checkpoint_of(record: Record, partition_of: Callable[[str], int] | None) -> str | None:
@@ -194,30 +189,6 @@ def head_of_row(row: HeadRow | RevisionRow) -> Head:
     )
 
 
-@contextlib.contextmanager
-def translated(path: Path | None = None) -> Iterator[None]:
-    """The projection's errors in the store's own words."""
-    try:
-        yield
-    except ProjectionLocked as error:
-        hint = "Stop that process, or have a projection of your own: on Kafka by ?state=DIR in the address."
-        raise Busy(str(error.path), f"the projection is in use by process {error.owner}", hint=hint) from error
-    except ProjectionForeign as error:
-        raise ConfigurationError(str(error), hint=_KEEP_IT) from error
-    except ProjectionDamaged as error:
-        raise Corrupted("projection", str(error), hint=_ANEW) from error
-    except PastGone as error:
-        more = f" (and {error.count - 1} more gaps)" if error.count > 1 else ""
-        what = f"checkpoint {error.checkpoint_id}: what was in revisions {error.first_revision} to {error.last_revision}{more}"
-        raise HistoryRemoved(what, reason=error.reason) from error
-    except InvalidQuery as error:
-        raise InvalidRequest("query", str(error)) from error
-    except ProjectionError as error:
-        raise StorageError(str(path or "projection"), str(error)) from error
-    except OSError as error:
-        raise StorageError(str(error.filename or path or "projection"), error.strerror or str(error)) from error
-
-
 class Readable(Protocol):
     """The part of a log that a projection is built from."""
 
@@ -234,6 +205,12 @@ class ArchivedStretch(Readable, Protocol):
 
 
 Archived = Callable[[Readable], ArchivedStretch]
+
+
+class Followed(Readable, Protocol):
+    """A log that a projection is kept current with."""
+
+    def end(self) -> Position: ...
 
 
 def follow(
@@ -269,6 +246,7 @@ def follow(
             compacted_before=compacted_before(),
             partition_of=partition_of,
             known_gaps=known_gaps,
+            encrypted=log.identity.encrypted,
         )
         for quarantined in found.quarantined:
             if quarantined.checkpoint_id is not None:
@@ -293,7 +271,7 @@ class Projector:
     snapshot on, and throws it away when it closes.
     """
 
-    def __init__(self, *, log: Readable, directory: Path) -> None:
+    def __init__(self, *, log: Followed, directory: Path) -> None:
         self._log = log
         self._directory = directory
         self._projection: Projection | None = None
@@ -309,7 +287,8 @@ class Projector:
             self._require_open()
             if self._projection is None:
                 self._projection = self._open()
-            follow(self._log, self._projection, keep_events=False)
+            with self._let_go_when_damaged():
+                follow(self._log, self._projection, keep_events=False)
             return self._projection
 
     def rebuild(self, progress: Callable[[int], None] | None = None, archived: Archived | None = None) -> None:
@@ -335,8 +314,18 @@ class Projector:
                 new.close()
                 discard_file(draft)
                 raise
-            self._projection.replace_with(new)
-            follow(self._log, self._projection, keep_events=False)
+            with self._let_go_when_damaged():
+                self._projection.replace_with(new)
+                follow(self._log, self._projection, keep_events=False)
+
+    def backlog(self) -> tuple[int | None, int | None]:
+        """How many offsets it is behind the log, and how many checkpoints are quarantined; None before anything was asked of it."""
+        projection = None if self._closed or self._pid != os.getpid() else self._projection
+        if projection is None:
+            return None, None
+        reached = projection.positions()
+        behind = sum(max(0, end - reached.get(number, 0)) for number, end in self._log.end().offsets)
+        return behind, len(projection.quarantined_ids())
 
     def close(self) -> None:
         """Writes the snapshot for others, and closes. In a forked child nothing is touched: the files are the parent's."""
@@ -355,13 +344,28 @@ class Projector:
             if self._private is not None:
                 self._private.cleanup()
 
+    @contextlib.contextmanager
+    def _let_go_when_damaged(self) -> Iterator[None]:
+        """A write that failed once makes DuckDB refuse all that follows: the next question opens the file anew, and its journal with it."""
+        try:
+            yield
+        except ProjectionDamaged:
+            projection, self._projection = self._projection, None
+            assert projection is not None
+            with contextlib.suppress(ProjectionError):  # of the same failure, which is on its way to the caller
+                projection.close()
+            if self._private is not None:
+                self._private.cleanup()
+                self._private = None
+            raise
+
     def _require_open(self) -> None:
         if self._closed or self._pid != os.getpid():
             raise StoreClosed("the store is not open in this process", hint="Open the store in the process that uses it, after forking.")
 
     def _make(self, path: Path) -> Projection:
         identity = self._log.identity
-        return Projection(path=path, store_id=identity.store_id, partitions=identity.partitions, keep_events=False)
+        return Projection(path=path, store_id=identity.pinned, partitions=identity.partitions, keep_events=False)
 
     def _open(self, *, rebuilding: bool = False) -> Projection:
         path = self._directory / PROJECTION_FILE

@@ -2,11 +2,29 @@
 
 from __future__ import annotations
 
+from typing import Any, Protocol
+
 from eventlog import codec, payload
 from eventlog.checkpoint import LAST_REVISION, Checkpoint, check_fields, to_millis
 from eventlog.errors import InvalidRequest, TooLarge
-from eventlog.event import EventType
+from eventlog.event import CheckpointEvent, EventType
 from eventlog.rules import Proposal
+
+
+class SealingKey(Protocol):
+    """One checkpoint's key, as a proposal needs it."""
+
+    def seal(self, fields: dict[str, Any], stored: bytes) -> bytes:
+        """The sealed form of a stored payload; writes into the header's fields how it was sealed."""
+        ...
+
+
+class PayloadKeys(Protocol):
+    """The keys of an encrypted store, as a proposal needs them."""
+
+    def for_writing(self, checkpoint_id: str, tenant: str, *, expected: int | None, begins: bool) -> SealingKey: ...
+    def unkept(self, checkpoint_id: str) -> SealingKey: ...
+    def json_text(self, event: CheckpointEvent) -> bytes: ...
 
 
 def propose(
@@ -17,10 +35,12 @@ def propose(
     max_event_bytes: int,
     compress_from: int = payload.COMPRESS_FROM,
     event_type: EventType = EventType.REVISION,
+    keys: PayloadKeys | None = None,
 ) -> Proposal:
     """A proposal for a revision. Raises `InvalidRequest`, `InvalidPayload` or `TooLarge`; nothing is written.
 
-    A payload of `compress_from` bytes or more is compressed; a smaller one too if it would not fit otherwise.
+    A payload of `compress_from` bytes or more is compressed; a smaller one too if it would not fit otherwise. With `keys` it is sealed
+    then, for which a new checkpoint's data key is made; raises what `DataKeys.for_writing` raises.
     """
     if not isinstance(checkpoint, Checkpoint):
         raise InvalidRequest("checkpoint", f"must be a Checkpoint, not {type(checkpoint).__name__}")
@@ -52,10 +72,17 @@ def propose(
         "encoding": encoding,
         "encryption": None,
     }
-    draft = codec.draft(fields, stored)
+    key = None
+    if keys is not None and event_type is not EventType.DELETED:
+        if len(stored) > max_event_bytes and encoding != payload.JSON:  # before a key is made for it
+            size = codec.draft(fields, keys.unkept(checkpoint.id).seal(fields, stored)).size
+            raise TooLarge(checkpoint.id, size=size, limit=max_event_bytes)
+        begins = expected is None and (checkpoint.revision == 0 or event_type is EventType.IMPORTED)
+        key = keys.for_writing(checkpoint.id, checkpoint.tenant, expected=expected, begins=begins)
+    draft = codec.draft(fields, stored if key is None else key.seal(fields, stored))
     if draft.size > max_event_bytes and encoding == payload.JSON:
         fields["encoding"], stored = payload.store_form(text)
-        draft = codec.draft(fields, stored)
+        draft = codec.draft(fields, stored if key is None else key.seal(fields, stored))
     if draft.size > max_event_bytes:
         raise TooLarge(checkpoint.id, size=draft.size, limit=max_event_bytes)
     return Proposal(
@@ -70,4 +97,5 @@ def propose(
         checkpoint.schema_version,
         usage,
         draft,
+        *(() if keys is None else (key is not None, keys.json_text)),
     )

@@ -14,13 +14,13 @@ from eventlog.catalog import Catalog
 from eventlog.checkpoint import LAST_REVISION, Checkpoint, to_millis
 from eventlog.codec import decode, decode_header
 from eventlog.errors import Deleted, HistoryRemoved, InvalidRequest, NotFound
-from eventlog.event import EventHeader, EventType, checkpoint_of
+from eventlog.event import CheckpointEvent, EventHeader, EventType, checkpoint_of
 from eventlog.head_cache import LeastRecentlyUsed
 from eventlog.ids import CheckpointId
 from eventlog.log import Log, Record
 from eventlog.payload import load_json
 from eventlog.position import Position
-from eventlog.revision import Gap, Revision, read_revision
+from eventlog.revision import Gap, JsonText, Revision, read_revision
 
 _HOT_BYTES = 64 << 20
 _HOT_ENTRIES = 10_000
@@ -47,8 +47,17 @@ class _Hot(NamedTuple):
 class RevisionReader:
     """The reads of a `CheckpointStore`, which says what each of them promises."""
 
-    def __init__(self, *, log: Log, catalog: Catalog, tenant: str | None, bodies: ArchivedBodies | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        log: Log,
+        catalog: Catalog,
+        tenant: str | None,
+        json_text: JsonText = CheckpointEvent.json_text,
+        bodies: ArchivedBodies | None = None,
+    ) -> None:
         self._log = log
+        self._json_text = json_text
         self._bodies = bodies  # of an embedded log; on Kafka the projection has them
         self._catalog = catalog
         self._tenant = tenant
@@ -101,7 +110,7 @@ class RevisionReader:
             raise NotFound(identity, revision=revision, detail=None if as_of is None else f"it did not exist at {as_of}")
         if self._tenant is not None and decode_header(_event(record))[0].tenant != self._tenant:
             raise NotFound(identity, revision=revision)
-        return read_revision(self._whole(record), as_of)
+        return read_revision(self._whole(record), as_of, self._json_text)
 
     def history(self, identity: CheckpointId, *, after: int, at: Position | datetime | None, limit: int | None) -> Iterator[Revision | Gap]:
         """See `CheckpointStore.history`."""
@@ -123,7 +132,7 @@ class RevisionReader:
                 position = reached
                 for record in self._restored(records):
                     if record.value is not None and self._visible(decode_header(record.value)[0].tenant):
-                        yield read_revision(self._whole(record))
+                        yield read_revision(self._whole(record), None, self._json_text)
             if not self._await_news(position, idle_timeout, stop):
                 return
 
@@ -177,7 +186,7 @@ class RevisionReader:
                 if missing is not None:
                     yield missing
                     missing = None
-                revision = read_revision(record, position)
+                revision = read_revision(record, position, self._json_text)
                 after = revision.checkpoint.revision
                 while gaps and gaps[0].last_revision < revision.checkpoint.revision:
                     yield gaps.pop(0)
@@ -223,7 +232,7 @@ class RevisionReader:
         if record is None:
             raise NotFound(identity)
         event = decode(_event(record))
-        text = b"null" if event.header.type == EventType.DELETED else event.json_text()
+        text = b"null" if event.header.type == EventType.DELETED else self._json_text(event)
         hot = _Hot(record.offset, event.header, text)
         self._keep(identity, hot)
         return hot

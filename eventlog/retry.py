@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from eventlog import codec, payload
 from eventlog.checkpoint import Receipt, from_millis
-from eventlog.errors import CheckpointError, EventIdReused
+from eventlog.errors import CheckpointError, EventIdReused, HistoryRemoved
 from eventlog.event import EventHeader, EventType
 from eventlog.ids import EventId
 from eventlog.log import Record
@@ -50,6 +50,10 @@ def _difference(stored: bytes, header: EventHeader, proposal: Proposal) -> str |
         if name not in ignored and there != here:
             return name
     committed = codec.decode(stored)
-    if not committed.salt or header.encryption is not None:
-        return None  # the payload is gone or sealed; all that is left to compare agrees
-    return None if payload.same_json(committed.json_text(), proposed.json_text()) else "payload"
+    if header.type == EventType.DELETED:
+        return None
+    try:
+        text = proposal.json_text(committed)
+    except HistoryRemoved:
+        return None  # the payload or its key is gone; all that is left to compare agrees
+    return None if payload.same_json(text, proposal.json_text(proposed)) else "payload"

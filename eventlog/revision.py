@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 from typing import NamedTuple
 
 from eventlog import codec
 from eventlog.checkpoint import Checkpoint, from_millis
 from eventlog.errors import Corrupted
-from eventlog.event import EventType, to_checkpoint
+from eventlog.event import CheckpointEvent, EventType, to_checkpoint
 from eventlog.log import Record
 from eventlog.position import Position
+
+JsonText = Callable[[CheckpointEvent], bytes]  # from an event to the JSON text of its payload
 
 
 class Revision(NamedTuple):
@@ -36,13 +39,15 @@ class Gap(NamedTuple):
     reason: str  # compaction | import | archived (a compact has moved it to an archive that is not at hand) | unknown
 
 
-def read_revision(record: Record, as_of: Position | None = None) -> Revision:
-    """The revision that a record holds. Raises `Corrupted`, `SchemaMismatch` or `HistoryRemoved` (an erased payload)."""
+def read_revision(record: Record, as_of: Position | None = None, json_text: JsonText = CheckpointEvent.json_text) -> Revision:
+    """The revision that a record holds. Raises `Corrupted`, `SchemaMismatch`, `HistoryRemoved` (an erased payload), or what `json_text`,
+    which opens its payload, raises.
+    """
     if record.damage is not None or record.value is None:
         raise Corrupted(f"{record.partition}:{record.offset}", record.damage or "there is no event")
     event = codec.decode(record.value)
     header = event.header
-    text = b"null" if header.type == EventType.DELETED else event.json_text()
+    text = b"null" if header.type == EventType.DELETED else json_text(event)
     return Revision(
         to_checkpoint(header, text),
         EventType(header.type),

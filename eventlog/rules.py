@@ -5,12 +5,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import Enum
 from typing import NamedTuple
 
 from eventlog.codec import Draft
-from eventlog.errors import CheckpointError, Conflict, Deleted, EventIdReused, InvalidRequest, NotFound
-from eventlog.event import GENESIS, EventHeader, EventType
+from eventlog.errors import CheckpointError, Conflict, Deleted, EncryptionMismatch, EventIdReused, InvalidRequest, NotFound
+from eventlog.event import GENESIS, IN_CLEAR, CheckpointEvent, EventHeader, EventType
 
 
 class Head(NamedTuple):
@@ -63,6 +64,8 @@ class Proposal(NamedTuple):
     schema_version: int
     usage: dict[str, int]
     draft: Draft
+    sealed: bool = False
+    json_text: Callable[[CheckpointEvent], bytes] = CheckpointEvent.json_text  # opens payloads, to compare a retry's with
 
     def head(self, digest: bytes, partition: int, offset: int, recorded_at: int) -> Head:
         """The head that this proposal becomes when it is committed."""
@@ -106,6 +109,13 @@ def decide(head: Head | None, proposal: Proposal) -> Verdict | CheckpointError:
     return rejection(head, proposal)
 
 
+def require_form(proposal: Proposal, *, encrypted: bool) -> None:
+    """Raises `EncryptionMismatch` for a payload in clear text where the log is encrypted, and for a sealed one where it is not."""
+    if proposal.sealed != encrypted and proposal.type != EventType.DELETED:
+        problem = IN_CLEAR if encrypted else "its payload is sealed, and this store is not encrypted"
+        raise EncryptionMismatch(proposal.checkpoint_id, revision=proposal.revision, problem=problem)
+
+
 def rejection(head: Head | None, proposal: Proposal) -> CheckpointError:
     """Why a proposal that is no retry cannot follow the head."""
     if head is None:
@@ -113,13 +123,6 @@ def rejection(head: Head | None, proposal: Proposal) -> CheckpointError:
     if head.type == EventType.DELETED:
         return Deleted(proposal.checkpoint_id, last_revision=head.revision)
     return Conflict(proposal.checkpoint_id, expected=proposal.expected, actual=head.revision, proposed=proposal.revision)
-
-
-def ahead(head: Head | None, proposal: Proposal) -> bool:
-    """Whether a proposal builds on a revision beyond the head: its caller is mistaken, or has seen more than this head."""
-    if proposal.expected is None:
-        return False
-    return head is None or (proposal.expected > head.revision and head.type != EventType.DELETED)
 
 
 def _check_successor(head: Head, proposal: Proposal) -> CheckpointError | None:

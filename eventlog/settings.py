@@ -33,6 +33,7 @@ class Settings(BaseSettings):
     store: str | None = None
     tenant: str | None = None
     actor: str | None = None
+    keys: str | None = None  # of an encrypted store, where it does not remember them rightly: see `provider_of`
     timeout: Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)] = DEFAULT_SECONDS
     format: Literal["table", "json", "csv"] = "table"
 

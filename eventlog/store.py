@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
+from time import perf_counter
 from types import TracebackType
 from typing import Self
 from uuid import UUID
@@ -13,15 +14,18 @@ from eventlog.archive.bodies import ArchivedBodies
 from eventlog.catalog import Catalog, Page
 from eventlog.checkpoint import LAST_REVISION, MAX_TENANT, Checkpoint, Receipt, check_name, check_text, to_millis
 from eventlog.codec import decode_header
-from eventlog.errors import CheckpointError, HistoryRemoved, InvalidRequest, NotFound, OutcomeUnknown
-from eventlog.event import EventType, to_checkpoint
+from eventlog.errors import CheckpointError, HistoryRemoved, InvalidRequest, NotFound, OutcomeUnknown, SchemaMismatch
+from eventlog.event import CheckpointEvent, EventType, to_checkpoint
 from eventlog.ids import CheckpointId, EventId
 from eventlog.log import Log, Outcome, Record
+from eventlog.metrics.collected import Backlog, metrics_of
+from eventlog.payload import COMPRESS_FROM
 from eventlog.position import Position
+from eventlog.privacy.data_keys import DataKeys
 from eventlog.proposing import propose
 from eventlog.reading import RevisionReader
 from eventlog.retry import receipt
-from eventlog.revision import Gap, Revision
+from eventlog.revision import Gap, JsonText, Revision
 from eventlog.rules import Proposal
 
 DEFAULT_TIMEOUT = 30.0  # seconds
@@ -42,6 +46,7 @@ class CheckpointStore:
         tenant: str | None,
         actor: str | None,
         timeout: float = DEFAULT_TIMEOUT,
+        keys: DataKeys | None = None,
         bodies: ArchivedBodies | None = None,
     ) -> None:
         check_identity(tenant, actor)
@@ -50,7 +55,12 @@ class CheckpointStore:
         self.timeout = timeout
         self._log = log
         self._catalog = catalog
-        self._reader = RevisionReader(log=log, catalog=catalog, tenant=tenant, bodies=bodies)
+        self._keys = keys
+        self._compress_from = log.compress_from if keys is None else COMPRESS_FROM  # nothing can be compressed once it is sealed
+        self._reader = RevisionReader(log=log, catalog=catalog, tenant=tenant, json_text=json_text_by(keys), bodies=bodies)
+        self.metrics = metrics_of(log.kind)
+        self._watched = _Watched(log, catalog)
+        self.metrics.opened(self._watched)
 
     # -- writing --------------------------------------------------------------------------------------------------
 
@@ -86,7 +96,12 @@ class CheckpointStore:
                 outcomes.append(error)
         if not outcomes:
             raise InvalidRequest("revisions", "is empty")
-        committed = iter(self._log.append(proposals, timeout=self._timeout(timeout)) if proposals else ())
+        begun = perf_counter()
+        answers = self._log.append(proposals, timeout=self._timeout(timeout)) if proposals else ()
+        seconds = perf_counter() - begun
+        for proposal, answer in zip(proposals, answers, strict=True):
+            self.metrics.answered(answer, proposal.draft, seconds)
+        committed = iter(answers)
         return [next(committed) if outcome is None else outcome for outcome in outcomes]
 
     def delete(
@@ -117,6 +132,18 @@ class CheckpointStore:
         Raises `Conflict` when the checkpoint exists, and as `compare_and_swap` does.
         """
         return self._commit(self._propose(checkpoint, None, EventType.IMPORTED), timeout)
+
+    def migrate_revision(self, checkpoint: Checkpoint, expected: int, *, timeout: float | None = None) -> Receipt:
+        """Commits a successor that may change kind and schema version, as a MIGRATED event. In all else it is `compare_and_swap`.
+
+        Arguments:
+            checkpoint: `loaded.next(payload).model_copy(update={"kind": ..., "schema_version": ...})`, in short. Nothing looks at whether
+                the payload is what these demand: `eventlog.recovery.Migrations` does.
+            expected: the revision that it follows; a checkpoint does not begin with a migration.
+
+        Raises as `compare_and_swap` does.
+        """
+        return self._commit(self._propose_migrated(checkpoint, expected), timeout)
 
     def resolve(self, event: EventId | UUID | str | Checkpoint, *, timeout: float | None = None) -> Receipt | None:
         """What became of an event whose outcome was unclear: its receipt, or None when it is not in the log and never will be.
@@ -168,13 +195,21 @@ class CheckpointStore:
 
         Raises `NotFound` (also for another tenant's id), `Deleted`, `HistoryRemoved`, `InvalidRequest`.
         """
-        return self._reader.load(CheckpointId(checkpoint_id), revision=revision, at=at, at_least=at_least)
+        try:
+            return self._reader.load(CheckpointId(checkpoint_id), revision=revision, at=at, at_least=at_least)
+        except SchemaMismatch:
+            self.metrics.mismatched("event")
+            raise
 
     def load_revision(
         self, checkpoint_id: CheckpointId | UUID | str, *, revision: int | None = None, at: Position | datetime | None = None
     ) -> Revision:
         """As `load`, with how the revision came into the log: type, actor, time, position, hash. A deletion is a revision too."""
-        return self._reader.load_revision(CheckpointId(checkpoint_id), revision=revision, at=at)
+        try:
+            return self._reader.load_revision(CheckpointId(checkpoint_id), revision=revision, at=at)
+        except SchemaMismatch:
+            self.metrics.mismatched("event")
+            raise
 
     def history(
         self, checkpoint_id: CheckpointId | UUID | str, *, after: int = -1, at: Position | datetime | None = None, limit: int | None = None
@@ -256,14 +291,24 @@ class CheckpointStore:
         """Reports, SQL, verification and rebuild: what is answered by the projection."""
         return self._catalog
 
+    @property
+    def keys(self) -> DataKeys | None:
+        """The data keys of an encrypted store; None where payloads are in clear text."""
+        return self._keys
+
     # -- life -----------------------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Waits for what is under way, then lets go of every file, connection and thread. Closing twice is harmless."""
+        """Waits for what is under way, then lets go of every file, connection, thread and key. Closing twice is harmless."""
+        self.metrics.closed(self._watched)
         try:
             self._catalog.close()
         finally:
-            self._log.close()
+            try:
+                self._log.close()
+            finally:
+                if self._keys is not None:
+                    self._keys.close()
 
     def __enter__(self) -> Self:
         return self
@@ -274,21 +319,31 @@ class CheckpointStore:
     # -- inside ---------------------------------------------------------------------------------------------------
 
     def _propose(self, checkpoint: Checkpoint, expected: int | None, event_type: EventType = EventType.REVISION) -> Proposal:
-        log = self._log
-        proposal = propose(
+        if self.tenant is not None and isinstance(checkpoint, Checkpoint) and checkpoint.tenant != self.tenant:
+            raise InvalidRequest("tenant", f"is {checkpoint.tenant} where this store is opened for {self.tenant}")
+        return propose(
             checkpoint,
             expected,
             actor=self.actor,
-            max_event_bytes=log.max_event_bytes,
-            compress_from=log.compress_from,
+            max_event_bytes=self._log.max_event_bytes,
+            compress_from=self._compress_from,
             event_type=event_type,
+            keys=self._keys,
         )
-        if self.tenant is not None and proposal.tenant != self.tenant:
-            raise InvalidRequest("tenant", f"is {proposal.tenant} where this store is opened for {self.tenant}")
-        return proposal
+
+    def _proposes_at_once(self, checkpoint: Checkpoint) -> bool:
+        """Whether `_propose` waits for nothing: not for a key to be made, found or unwrapped."""
+        return self._keys is None or not isinstance(checkpoint, Checkpoint) or self._keys.is_at_hand(checkpoint.id)
+
+    def _propose_migrated(self, checkpoint: Checkpoint, expected: int) -> Proposal:
+        if type(expected) is not int:
+            raise InvalidRequest("expected", f"{expected!r} is not a revision: only what exists is migrated")
+        return self._propose(checkpoint, expected, EventType.MIGRATED)
 
     def _commit(self, proposal: Proposal, timeout: float | None) -> Receipt:
+        begun = perf_counter()
         outcome = self._log.append((proposal,), timeout=self._timeout(timeout))[0]
+        self.metrics.answered(outcome, proposal.draft, perf_counter() - begun)
         if isinstance(outcome, CheckpointError):
             raise outcome
         return outcome
@@ -298,6 +353,23 @@ class CheckpointStore:
 
     def _visible(self, tenant: str) -> bool:
         return self.tenant is None or tenant == self.tenant
+
+
+def json_text_by(keys: DataKeys | None) -> JsonText:
+    """What opens the payloads of a store with these keys, or without any."""
+    return CheckpointEvent.json_text if keys is None else keys.json_text
+
+
+class _Watched:
+    """An open store, as the metrics ask for its state."""
+
+    def __init__(self, log: Log, catalog: Catalog) -> None:
+        self._log = log
+        self._catalog = catalog
+
+    def backlog(self) -> Backlog:
+        projection, quarantined = self._catalog.backlog()
+        return Backlog(projection, self._log.unread(), quarantined)
 
 
 def check_identity(tenant: str | None, actor: str | None) -> None:

@@ -16,14 +16,15 @@ from eventlog.archive.anchors import Anchor
 from eventlog.archive.directory import Archive
 from eventlog.archive.evidence import check_history
 from eventlog.errors import CheckpointError, HistoryRemoved
-from eventlog.event import CheckpointEvent, EventHeader, EventType, check_body
+from eventlog.event import CheckpointEvent, EventHeader, EventType, check_body, misfit
 from eventlog.findings import MOST_FINDINGS, Fault, FaultKind, MissingRevisions, Verification
 from eventlog.log import Record
 from eventlog.position import Position
 from eventlog.projection_check import compare_heads, compare_rows
-from eventlog.projector import checkpoint_of, row_of, translated
+from eventlog.projection_errors import translated
+from eventlog.projector import checkpoint_of, row_of
 from eventlog.rules import Head, judge
-from eventlog.store import CheckpointStore
+from eventlog.store import CheckpointStore, json_text_by
 from projections.checking import HeadPlace, quarantined_places
 from projections.rows import RevisionRow
 
@@ -90,7 +91,7 @@ def verify(
         projection = store.catalog.projection()
         reached = projection.positions()
         quarantined = quarantined_places(projection)
-    check = _LogCheck(found, partition_of=store.log.partition_of, quarantined=quarantined)
+    check = _LogCheck(found, store, quarantined=quarantined)
     seen: dict[int, int] = {}
     for records, _ in store.log.read(Position()):
         check.compacted_before = store.log.compacted_before()  # anew: compaction goes on while the log is read
@@ -114,12 +115,15 @@ def verify(
 class _LogCheck:
     """The log by itself, event by event."""
 
-    def __init__(self, found: Verification, *, partition_of: Callable[[str], int], quarantined: frozenset[tuple[int, int]]) -> None:
+    def __init__(self, found: Verification, store: CheckpointStore, *, quarantined: frozenset[tuple[int, int]]) -> None:
         """`quarantined`: places of records that were judged before compaction took anything; now one might pass for what follows a gap."""
         self.trails: dict[bytes, _Trail] = {}
         self.compacted_before = 0
         self._found = found
-        self._partition_of = partition_of
+        self._partition_of = store.log.partition_of
+        self._encrypted = store.log.identity.encrypted
+        self._json_text = json_text_by(store.keys)
+        self._can_open = store.keys is not None and store.keys.can_open
         self._quarantined = quarantined
         self._blocked: set[bytes] = set()  # read-only checkpoints, those included that have no good revision
 
@@ -160,6 +164,11 @@ class _LogCheck:
         if self._partition_of(checkpoint_id) != record.partition:
             belongs = f"belongs to partition {self._partition_of(checkpoint_id)}"
             found.add(Fault(at, checkpoint_id, FaultKind.WRONG_PARTITION, belongs))
+            return None
+        problem = misfit(header, encrypted=self._encrypted)
+        if problem is not None:
+            found.add(Fault(at, checkpoint_id, FaultKind.WRONG_ENCRYPTION, problem))
+            self._block(record)
             return None
         for kind, problem in self._body(event, moved=record.moved is not None):
             found.add(Fault(at, checkpoint_id, kind, problem))
@@ -203,11 +212,11 @@ class _LogCheck:
             return
         if header.type == EventType.DELETED:
             return
-        if header.encryption is not None:
+        if header.encryption is not None and not self._can_open:
             self._found.sealed += 1
             return
         try:
-            payload.load_json(event.json_text())
+            payload.load_json(self._json_text(event))
         except HistoryRemoved:
             self._found.erased += 1
         except CheckpointError as error:

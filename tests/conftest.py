@@ -7,6 +7,7 @@ Environment:
     EVENTLOG_TEST_KAFKA=host:port   use this running broker instead of starting one
     EVENTLOG_REQUIRE_BROKER=1       no Java or Maven: fail, where otherwise the tests that need a broker are skipped
     EVENTLOG_REQUIRE_STRACE=1       no strace: fail, where otherwise the tests that inject faults are skipped
+    EVENTLOG_REQUIRE_SOFTHSM=1      no SoftHSM2: fail, where otherwise the tests of keys in a token are skipped
     EVENTLOG_SHARED=DIR             the folder with `data/` in it; default: `shared` beside the checkout
     EVENTLOG_REQUIRE_SHARED=1       no sample data: fail, where otherwise the tests that need it are skipped
 """
@@ -95,10 +96,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         fixtures = set(getattr(item, "fixturenames", ()))
         if item.path.is_relative_to(REPOSITORY / "tests" / "faults") or item.path.is_relative_to(REPOSITORY / "tests" / "chaos"):
             item.add_marker("faults")
-        if item.path.name in ("test_killed_agent.py", "test_killed_workflow.py") and "kafka" in item.name:
-            item.add_marker("faults")  # the same table on the embedded log takes seconds
+        parameters = item.callspec.params if hasattr(item, "callspec") else {}
+        if "kafka" in parameters.values() and item.get_closest_marker("long_on_kafka") is not None:
+            item.add_marker("faults")
         if fixtures & {"broker", *OWN_BROKERS}:
             item.add_marker("broker")
+        if fixtures & {"softhsm", "token"}:
+            item.add_marker("softhsm")
         if "shared_data" in fixtures:
             item.add_marker("shared_data")
 
@@ -111,6 +115,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
             _skip_or_fail("NO BROKER", f"{' and '.join(missing)} not found; install Java 17 and Maven", "EVENTLOG_REQUIRE_BROKER")
     if item.get_closest_marker("strace") is not None and shutil.which("strace") is None:
         _skip_or_fail("NO STRACE", "strace not found; install it to inject faults", "EVENTLOG_REQUIRE_STRACE")
+    if item.get_closest_marker("softhsm") is not None and softhsm_module() is None:
+        _skip_or_fail("NO SOFTHSM", "softhsm2-util or its module not found; install Debian's softhsm2", "EVENTLOG_REQUIRE_SOFTHSM")
     if item.get_closest_marker("shared_data") is not None and not _shared_data().is_dir():
         _skip_or_fail("NO SAMPLE DATA", f"no folder {_shared_data()}; set EVENTLOG_SHARED", "EVENTLOG_REQUIRE_SHARED")
 
@@ -123,12 +129,20 @@ def _skip_or_fail(what: str, why: str, required_by: str) -> None:
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     reasons = [str(report.longrepr[2]) for report in terminalreporter.stats.get("skipped", []) if isinstance(report.longrepr, tuple)]
-    for what in ("NO BROKER", "NO STRACE", "NO SAMPLE DATA"):
+    for what in ("NO BROKER", "NO STRACE", "NO SOFTHSM", "NO SAMPLE DATA"):
         matching = [reason for reason in reasons if f"{what}: " in reason]
         if matching:
             terminalreporter.write_line(
                 f"{matching[0].removeprefix('Skipped: ')} - {len(matching)} TESTS WERE NOT RUN", red=True, bold=True
             )
+
+
+def softhsm_module() -> Path | None:
+    """SoftHSM2's PKCS#11 library, if it is installed."""
+    if shutil.which("softhsm2-util") is None:
+        return None
+    places = (*Path("/usr/lib").glob("**/libsofthsm2.so"), *Path("/usr/local/lib").glob("**/libsofthsm2.so"))
+    return next(iter(places), None)
 
 
 # -- fixtures --------------------------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ import eventlog.testing
 from eventlog import errors, recovery
 from eventlog.embedded_files import create
 from eventlog.errors import CheckpointError
+from eventlog.metrics import registry
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 SCHEMAS = Path(__file__).resolve().parents[1] / "schemas"
@@ -109,6 +110,17 @@ def embedded_format() -> Iterator[str]:
         connection.close()
 
 
+def metrics() -> Iterator[str]:
+    """Every metric: its type, labels and their values, and the bounds of its buckets; dashboards and alerts are made of them."""
+    for metric in sorted(registry().collect(), key=lambda each: each.name):
+        yield f"{metric.type} {metric.name}: {metric.documentation}"
+        if metric.type == "gauge":
+            continue  # their series are those of the stores that happen to be open
+        seen = dict.fromkeys((each.name, tuple(each.labels.items())) for each in metric.samples if not each.name.endswith("_created"))
+        for name, labels in seen:
+            yield f"    {name}{{{', '.join(f'{label}={value}' for label, value in labels)}}}"
+
+
 TAKEN = {
     "exports": exports,
     "testing_exports": lambda: exports(eventlog.testing),
@@ -116,6 +128,7 @@ TAKEN = {
     "errors": error_table,
     "schemas": avro_schemas,
     "embedded_format": embedded_format,
+    "metrics": metrics,
 }
 
 

@@ -12,7 +12,7 @@ from eventlog.archive.directory import Archive, Segment
 from eventlog.archive.remembered import remembered
 from eventlog.errors import Corrupted
 from eventlog.log import Record
-from eventlog.projector import translated
+from eventlog.projection_errors import translated
 from projections.archive import pick
 
 IN_ARCHIVE = "archived"  # the reason of a gap that an archive would fill

@@ -11,7 +11,8 @@ from eventlog.archive.manifest import places_digest
 from eventlog.errors import CheckpointError, Corrupted
 from eventlog.log import Record
 from eventlog.merkle import Tree, leaf_hash
-from eventlog.projector import row_of, translated
+from eventlog.projection_errors import translated
+from eventlog.projector import row_of
 from projections.archive import read_segment
 from projections.rows import RevisionRow
 

@@ -20,7 +20,8 @@ from eventlog.log import Record
 from eventlog.merkle import Tree, leaf_hash
 from eventlog.position import Position
 from eventlog.projection_check import compare_rows
-from eventlog.projector import row_of, translated
+from eventlog.projection_errors import translated
+from eventlog.projector import row_of
 from eventlog.store import CheckpointStore
 from projections.rows import RevisionRow
 

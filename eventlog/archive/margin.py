@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from eventlog.archive.directory import Archive
 from eventlog.position import Position
-from eventlog.projector import translated
+from eventlog.projection_errors import translated
 from eventlog.store import CheckpointStore
 from projections import stream
 

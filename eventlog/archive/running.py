@@ -19,7 +19,8 @@ from eventlog.errors import Corrupted, HistoryRemoved, InvalidRequest
 from eventlog.log import Log, LogIdentity, Record
 from eventlog.merkle import EMPTY_ROOT, Tree, leaf_hash
 from eventlog.position import Position
-from eventlog.projector import row_of, translated
+from eventlog.projection_errors import translated
+from eventlog.projector import row_of
 from eventlog.store import CheckpointStore
 from projections import stream
 from projections.archive import write_segment

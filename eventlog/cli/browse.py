@@ -24,7 +24,7 @@ _LIST_ALL = (
 _LOG = ("revision", "type", "recorded_at", "actor", "phase", "bytes", "hash")
 _LOG_ALL = (
     "revision", "type", "recorded_at", "updated_at", "actor", "phase", "kind", "schema_version", "labels", "usage", "payload_size",
-    "event_id", "position", "hash", "previous_hash", "last_revision", "reason",
+    "event_id", "position", "hash", "previous_hash", "last_revision", "reason", "decision",
 )  # fmt: skip
 
 PANEL = "Checkpoints"
@@ -117,31 +117,39 @@ def log(
 ) -> None:
     """Print the history of a checkpoint: who committed which revision when.
 
-    Revisions that the log no longer holds are shown as a gap, with the reason where it is known.
+    Revisions that the log no longer holds are shown as a gap, with the reason where it is known. What a person has decided about a
+    run (recovery resolve) stands beside the revision, with the reason.
     """
     output = session.output
     wide = output.format is not OutputFormat.TABLE
     with session.store() as store:
         found = store.history(checkpoint, after=after, at=parsing.position_or_moment("--at", at), limit=limit)
         rows = [_log_row(each) for each in found]
+    by_people = any(row.get("decision") for row in rows)
     output.rows(
-        _LOG_ALL if wide else _LOG,
-        [[row.get(name) for name in _LOG_ALL] if wide else _narrow(row) for row in rows],
+        _LOG_ALL if wide else (*_LOG, "decision") if by_people else _LOG,
+        [[row.get(name) for name in _LOG_ALL] if wide else _narrow(row, by_people) for row in rows],
         shown={"hash": lambda value: "" if value is None else value.hex()[:SHORT_HASH]},
     )
 
 
 def _log_row(each: Revision | Gap) -> dict[str, Any]:
+    from eventlog.recovery.decided_runs import decision_made
     from eventlog.revision import Gap
 
     if isinstance(each, Gap):
         return {"revision": each.first_revision, "last_revision": each.last_revision, "type": "GAP", "reason": each.reason}
     own = {name: getattr(each, name) for name in ("type", "recorded_at", "actor", "payload_size", "position", "hash", "previous_hash")}
+    made = decision_made(each.checkpoint)
+    own["decision"] = None if made is None else made.entry()
     kept = ("revision", "updated_at", "phase", "kind", "schema_version", "labels", "usage", "event_id")
     return {**own, **{name: getattr(each.checkpoint, name) for name in kept}}
 
 
-def _narrow(row: dict[str, Any]) -> list[Any]:
+def _narrow(row: dict[str, Any], by_people: bool) -> list[Any]:
     if row["type"] == "GAP":
-        return [f"{row['revision']}-{row['last_revision']}", "GAP", None, None, f"removed by {row['reason']}", None, None]
-    return [row[name] for name in ("revision", "type", "recorded_at", "actor", "phase", "payload_size", "hash")]
+        cells = [f"{row['revision']}-{row['last_revision']}", "GAP", None, None, f"removed by {row['reason']}", None, None]
+    else:
+        cells = [row[name] for name in ("revision", "type", "recorded_at", "actor", "phase", "payload_size", "hash")]
+    made = row.get("decision")
+    return [*cells, f"{made['choice']} by {made['actor']}: {made['reason']}" if made else None] if by_people else cells

@@ -32,11 +32,13 @@ EXIT_CODES: dict[ErrorKind, int] = {
     ErrorKind.CLOSED: 16,
     ErrorKind.AMBIGUOUS: 17,
     ErrorKind.EFFECT_FAILED: 18,
+    ErrorKind.RUN_FAILED: 19,
+    ErrorKind.KEYS_UNAVAILABLE: 20,
 }
 
 _MEANINGS = {
     OK: "done",
-    FINDINGS: "done, and something is wrong: verify, doctor, topic check, ingest and import report what",
+    FINDINGS: "done, and something is wrong: verify, doctor, topic check, ingest, import, migrate say what",
     USAGE: "the command line is wrong",
     **{code: kind.value for kind, code in EXIT_CODES.items()},
     INTERRUPTED: "interrupted (Ctrl-C)",

@@ -109,14 +109,14 @@ def _examples(report: Report) -> tuple[str, ...]:
         examples.append(f"report {report.name} --kind acme.order")
     since = next((name for name, parameter in report.parameters.items() if parameter.type == "time"), None)
     if since is not None:
-        examples.append(f"report {report.name} --{since} 30d --format csv")
+        examples.append(f"report {report.name} --{since.replace('_', '-')} 30d --format csv")
     return tuple(examples)
 
 
 def _run(session: Session, report: Report, values: dict[str, Any]) -> None:
     for name, parameter in report.parameters.items():
         if parameter.type == "time" and values[name] is not None:
-            values[name] = _millis(parsing.moment(f"--{name}", values[name]))
+            values[name] = _millis(parsing.moment(f"--{name.replace('_', '-')}", values[name]))
         if parameter.type == "uuid" and values[name] is not None:
             from eventlog.ids import CheckpointId
 

@@ -12,6 +12,7 @@ from eventlog.cli.output import Output, OutputFormat
 from eventlog.errors import InvalidRequest
 
 if TYPE_CHECKING:
+    from eventlog.privacy.providers import KeyProvider
     from eventlog.settings import Settings
     from eventlog.store import CheckpointStore
 
@@ -74,17 +75,36 @@ class Session:
         return self._given.tenant or self.settings.tenant
 
     @property
+    def actor(self) -> str | None:
+        """Who acts, where somebody has said so."""
+        return self._given.actor or self.settings.actor
+
+    @property
     def timeout(self) -> float:
         return self.settings.timeout if self._given.timeout is None else self._given.timeout
 
-    @contextmanager
-    def store(self) -> Iterator[CheckpointStore]:
-        """The store, open for the length of the block."""
-        from eventlog.opening import open_store
+    @property
+    def keys(self) -> KeyProvider | None:
+        """The keys that the settings name instead of those that the store remembers."""
+        if self.settings.keys is None:
+            return None
+        from eventlog.privacy.providers import provider_of
 
-        actor = self._given.actor or self.settings.actor
-        with open_store(self.address, tenant=self.tenant, actor=actor, timeout=self.timeout) as store:
-            yield store
+        return provider_of(self.settings.keys)
+
+    @contextmanager
+    def store(self, *, without_keys: bool = False) -> Iterator[CheckpointStore]:
+        """The store, open for the length of the block; `without_keys`: payloads of an encrypted one stay sealed."""
+        from eventlog.opening import open_store
+        from eventlog.privacy.providers import NoKeys
+
+        keys = NoKeys() if without_keys else self.keys
+        try:
+            with open_store(self.address, tenant=self.tenant, actor=self.actor, timeout=self.timeout, keys=keys) as store:
+                yield store
+        finally:
+            if keys is not None:
+                keys.close()
 
     @contextmanager
     def progress(self, what: str, *, total: float | None = None, is_bytes: bool = False) -> Iterator[Callable[[float, str], None]]:

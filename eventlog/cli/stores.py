@@ -18,14 +18,27 @@ PANEL = "Care"
 def register(app: typer.Typer) -> None:
     """Adds this file's commands."""
     command(
-        app, "verify", examples=("verify --store ./orders", "verify --store ./orders --anchor anchor.json --key public.pem"), panel=PANEL
+        app,
+        "verify",
+        examples=(
+            "verify --store ./orders",
+            "verify --store ./orders --without-keys",
+            "verify --store ./orders --anchor anchor.json --key public.pem",
+        ),
+        panel=PANEL,
     )(verify)
     command(app, "rebuild", examples=("rebuild --store ./orders", "rebuild --archive ./archive"), panel=PANEL)(rebuild)
     command(app, "compact", examples=("compact --store ./orders --archive ./archive --hold-days 30",), panel=PANEL)(compact)
     command(app, "doctor", examples=("doctor --store ./orders", "doctor --store kafka://localhost:9092/orders"), panel=PANEL)(doctor)
 
 
-def verify(session: Session, archive: ArchiveOption = None, anchor: AnchorOption = None, key: PublicKeyOption = None) -> None:
+def verify(
+    session: Session,
+    archive: ArchiveOption = None,
+    anchor: AnchorOption = None,
+    key: PublicKeyOption = None,
+    without_keys: Annotated[bool, typer.Option("--without-keys", help="Leave the payloads of an encrypted store sealed.")] = False,
+) -> None:
     """Check every event of the log, the projection against it, and what the archive and an anchor say of it.
 
     Each event must decode, stand under its key, match its digest, continue its checkpoint's hash chain and keep the rules; its payload
@@ -38,7 +51,7 @@ def verify(session: Session, archive: ArchiveOption = None, anchor: AnchorOption
 
     trusted = trusted_key(key)
     anchored = None if anchor is None else read_anchor(anchor, trusted=trusted)
-    with session.store() as store:
+    with session.store(without_keys=without_keys) as store:
         kept = archive_of(store, archive, trusted=trusted, required=False)
         end = sum(offset for _, offset in store.position().offsets)
         with session.progress("verifying", total=end) as progress:
@@ -72,7 +85,8 @@ def verify(session: Session, archive: ArchiveOption = None, anchor: AnchorOption
             count = found.fault_counts[fault.kind]
             output.note(f"first {fault.kind.value} of {count}: {fault.position or 'as a whole'}: {fault.problem}", "red")
         read = f"{found.events} events of {found.checkpoints} checkpoints, {found.payload_bytes} bytes of payload, up to {found.position}"
-        missing = f"; {found.gap_count} gaps" if found.gap_count else ""
+        counted = ((found.gap_count, "gaps"), (found.erased, "erased"), (found.sealed, "sealed"), (found.moved, "in the archive only"))
+        missing = "".join(f"; {count} {what}" for count, what in counted if count)
         missing += f"; {found.archived} held against the archive" if kept is not None else ""
         missing += f"; {found.anchored} of them anchored" if anchored is not None else ""
         output.text(f"{'clean' if found.is_clean else f'{found.fault_counts.total()} FAULTS'}: {read}{missing}")
@@ -135,7 +149,7 @@ def doctor(session: Session) -> None:
     """
     from eventlog.doctor import State, examine
 
-    checks = list(examine(session.address, timeout=session.timeout))
+    checks = list(examine(session.address, timeout=session.timeout, keys=session.keys))
     session.output.rows(
         ("check", "state", "detail", "advice"), [(each.check, each.state.value, each.detail, each.advice) for each in checks]
     )

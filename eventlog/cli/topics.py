@@ -45,10 +45,10 @@ def create(
     ] = None,
 ) -> None:
     """Make a topic with the settings that the store insists on."""
-    from eventlog.kafka.topic import create_topic
+    from eventlog.kafka.keys_topic import create_topics
 
     where = _address(session.at(address))
-    create_topic(where, partitions=partitions, replication=replication)
+    create_topics(where, partitions=partitions, replication=replication, encryption=None)
     if session.output.format is OutputFormat.TABLE:
         session.output.text(f"Made the topic {where} with {partitions} partitions.")
     else:
@@ -57,10 +57,10 @@ def create(
 
 def check(session: Session, address: StoreArgument = None) -> None:
     """Hold a topic against the settings that the store insists on; every difference is listed, with exit code 1."""
-    from eventlog.kafka.topic import check_topic
+    from eventlog.kafka.keys_topic import check_topics
 
     where = _address(session.at(address))
-    differences = check_topic(where)
+    differences = check_topics(where)
     if session.output.format is OutputFormat.TABLE:
         for difference in differences:
             session.output.text(difference)

@@ -119,13 +119,13 @@ def admin(address: KafkaAddress, **overrides: Any) -> KafkaAdminClient:
     return _connected(KafkaAdminClient, address, **{"request_timeout_ms": REQUEST_TIMEOUT_MS, **overrides})
 
 
-def consumer(address: KafkaAddress) -> KafkaConsumer:
-    """A read_committed consumer without a group: it is told where to read, and says so when that place does not exist."""
+def consumer(address: KafkaAddress, *, isolation: str = "read_committed") -> KafkaConsumer:
+    """A consumer without a group: it is told where to read, and says so when that place does not exist."""
     return _connected(
         KafkaConsumer,
         address,
         group_id=None,
-        isolation_level="read_committed",
+        isolation_level=isolation,
         auto_offset_reset="none",
         enable_auto_commit=False,
         allow_auto_create_topics=False,
@@ -155,6 +155,21 @@ def producer(address: KafkaAddress, *, transactional_id: str, max_event_bytes: i
         "allow_auto_create_topics": False,
     }
     return _connected(TransactionalProducer, address, **{**settings, **overrides})
+
+
+def plain_producer(address: KafkaAddress) -> TransactionalProducer:
+    """An idempotent producer without transactions, for single small records that are waited for one by one. End it by `discard`."""
+    return _connected(
+        TransactionalProducer,
+        address,
+        acks="all",
+        enable_idempotence=True,
+        retry_backoff_ms=_RETRY_BACKOFF_MS,
+        request_timeout_ms=REQUEST_TIMEOUT_MS,
+        delivery_timeout_ms=DELIVERY_TIMEOUT_MS,
+        max_block_ms=10_000,
+        allow_auto_create_topics=False,
+    )
 
 
 def _connected(make: Callable[..., Client], address: KafkaAddress, **settings: Any) -> Client:

@@ -11,9 +11,12 @@ from pathlib import Path
 from platformdirs import user_state_path
 
 from eventlog.address import KafkaAddress
-from eventlog.errors import ConfigurationError, StorageError, StoreClosed
+from eventlog.codec import decode_header
+from eventlog.errors import CheckpointError, ConfigurationError, StorageError, StoreClosed
 from eventlog.kafka.client import admin
 from eventlog.kafka.client import translated as kafka_translated
+from eventlog.kafka.keys import KafkaKeys
+from eventlog.kafka.keys_topic import open_key_table
 from eventlog.kafka.offsets import Offsets
 from eventlog.kafka.ownership import Ownership
 from eventlog.kafka.placement import require_placement
@@ -23,8 +26,9 @@ from eventlog.kafka.view import View
 from eventlog.kafka.writer import Writer
 from eventlog.log import LogIdentity, Outcome, Record
 from eventlog.position import Position
-from eventlog.projector import Archived, translated
-from eventlog.rules import Proposal
+from eventlog.projection_errors import translated
+from eventlog.projector import Archived
+from eventlog.rules import Proposal, require_form
 from projections import history, stream
 from projections.engine import Projection
 
@@ -36,10 +40,19 @@ _ROWS = 500
 class KafkaLog:
     """A topic as a log. Made by `open_kafka_log`; safe to share between threads, not across a fork."""
 
+    kind = "kafka"
     reads_wait = True
 
     def __init__(
-        self, *, address: KafkaAddress, topic_id: str, identity: LogIdentity, directory: Path, spec: TopicSpec, max_event_bytes: int
+        self,
+        *,
+        address: KafkaAddress,
+        topic_id: str,
+        identity: LogIdentity,
+        directory: Path,
+        spec: TopicSpec,
+        max_event_bytes: int,
+        key_table: KafkaKeys | None = None,
     ) -> None:
         self.address = address
         self.topic_id = topic_id
@@ -56,6 +69,7 @@ class KafkaLog:
             address=address, topic_id=topic_id, view=self.view, offsets=self._offsets, max_event_bytes=max_event_bytes
         )
         self.writer = Writer(topic=address.topic, partitions=identity.partitions, view=self.view, ownership=self.ownership)
+        self._key_table = key_table
         self._tail: Tail | None = None
         self.projector = _BarrierFirst(self)
 
@@ -83,12 +97,25 @@ class KafkaLog:
             self._tail.stop()
         self.view.close()
         self._offsets.close()
+        if self._key_table is not None:
+            self._key_table.close()
+
+    @property
+    def key_source(self) -> str | None:
+        """Of an encrypted store: where its keys are."""
+        return None if self._key_table is None else self._key_table.source
+
+    def open_keys(self) -> KafkaKeys:
+        """The wrapped keys of an encrypted store, open since the log is."""
+        assert self._key_table is not None
+        return self._key_table
 
     # -- the Log contract -----------------------------------------------------------------------------------------
 
     def append(self, proposals: Sequence[Proposal], *, timeout: float) -> Sequence[Outcome]:
-        """See `Log.append`."""
+        """See `Log.append`. Raises `EncryptionMismatch` for all of them when one is not in the log's form."""
         self._require_process()
+        self._require_form(proposals)
         return self.writer.append(proposals, timeout=timeout)
 
     def append_at_once(self, proposals: Sequence[Proposal]) -> Sequence[Outcome] | None:  # noqa: ARG002
@@ -96,8 +123,9 @@ class KafkaLog:
         return None
 
     def append_later(self, proposals: Sequence[Proposal], *, timeout: float, done: Callable[[Sequence[Outcome]], None]) -> bool:
-        """See `Log.append_later`."""
+        """See `Log.append_later`, and `append` for what it raises."""
         self._require_process()
+        self._require_form(proposals)
         self.writer.append_later(proposals, timeout=timeout, done=done)
         return True
 
@@ -136,6 +164,10 @@ class KafkaLog:
     def partition_of(self, checkpoint_id: str) -> int:
         """See `Log.partition_of`."""
         return partition_of(checkpoint_id, self.identity.partitions)
+
+    def unread(self) -> int | None:
+        """See `Log.unread`."""
+        return None if self._tail is None else self._tail.behind
 
     def compacted_before(self) -> int:
         """See `Log.compacted_before`."""
@@ -193,14 +225,30 @@ class KafkaLog:
 
     # -- inside ---------------------------------------------------------------------------------------------------
 
+    def _require_form(self, proposals: Sequence[Proposal]) -> None:
+        for proposal in proposals:
+            require_form(proposal, encrypted=self.identity.encrypted)
+
     def _require_placement(self) -> None:
         """For a projection that nothing was read into yet: see `placement`."""
         if any(self.view.applied.values()) or not any(self._offsets.last_stable(timeout=_BARRIER_SECONDS).values()):
             return
         with contextlib.closing(self.read(Position())) as batches:
             require_placement(
-                (records for records, _ in batches), self.partition_of, address=self.address, partitions=self.identity.partitions
+                (self._in_clear(records) for records, _ in batches),
+                self.partition_of,
+                address=self.address,
+                partitions=self.identity.partitions,
             )
+
+    def _in_clear(self, records: Sequence[Record]) -> Sequence[Record]:
+        """Raises when sealed payloads show that a store without a topic of keys had one."""
+        if not self.identity.encrypted and any(is_sealed(record) for record in records):
+            raise ConfigurationError(
+                f"{self.address} holds encrypted payloads, and its topic of keys is gone",
+                hint="Restore that topic from the backup of the keys. Without it nothing is read, and all would be written in clear text.",
+            )
+        return records
 
     def _barrier(self, partition: int | None = None) -> dict[int, int]:
         """Waits until this process has seen everything that was acknowledged to anybody before the call."""
@@ -231,6 +279,12 @@ class _BarrierFirst:
         self._log.end()
         self._log.view.rebuild(progress, archived)
 
+    def backlog(self) -> tuple[int | None, int | None]:
+        view = self._log.view
+        applied = view.applied
+        behind = sum(max(0, offset - applied.get(number, 0)) for number, offset in view.positions.items())
+        return behind, len(view.quarantined())
+
     def close(self) -> None:
         """The log closes its own projection."""
 
@@ -239,8 +293,19 @@ def _record(partition: int, offset: int, recorded_at: int, event: bytes | None) 
     return Record(partition, offset, recorded_at, None, event)
 
 
+def is_sealed(record: Record) -> bool:
+    """Whether a record is an event whose payload is encrypted."""
+    try:
+        return record.value is not None and decode_header(record.value)[0].encryption is not None
+    except CheckpointError:
+        return False
+
+
 def open_kafka_log(address: KafkaAddress, *, max_event_bytes: int | None = None) -> KafkaLog:
-    """Checks the topic exactly, then opens it. Raises `ConfigurationError` with every difference, `NotAStore`, `Unavailable`, `Busy`."""
+    """Checks the topic, and the one of its keys, exactly, then opens it.
+
+    Raises `ConfigurationError` with every difference, `NotAStore`, `Unavailable`, `Busy`.
+    """
     spec = TopicSpec.of(address)
     client = admin(address)
     try:
@@ -253,9 +318,18 @@ def open_kafka_log(address: KafkaAddress, *, max_event_bytes: int | None = None)
         hint = "Correct the topic's settings; the store does not start, because each of these can lose data."
         raise ConfigurationError(f"{address} is not set up as a checkpoint log", differences=wrong, hint=hint)
     limit = spec.max_event_bytes if max_event_bytes is None else min(max_event_bytes, spec.max_event_bytes)
-    identity = LogIdentity(f"{state.cluster_id}/{state.topic_id}", state.partitions)
     directory = _state_directory(address, state.cluster_id, state.topic_id)
-    log = KafkaLog(address=address, topic_id=state.topic_id, identity=identity, directory=directory, spec=spec, max_event_bytes=limit)
+    key_table = open_key_table(address)
+    identity = LogIdentity(f"{state.cluster_id}/{state.topic_id}", state.partitions, encrypted=key_table is not None)
+    log = KafkaLog(
+        address=address,
+        topic_id=state.topic_id,
+        identity=identity,
+        directory=directory,
+        spec=spec,
+        max_event_bytes=limit,
+        key_table=key_table,
+    )
     log.open()
     return log
 

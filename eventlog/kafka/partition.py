@@ -12,16 +12,17 @@ from kafka.errors import KafkaError
 
 from eventlog import codec, retry
 from eventlog.checkpoint import Receipt, from_millis
-from eventlog.errors import CheckpointError, HistoryRemoved, OutcomeUnknown, Quarantined
+from eventlog.errors import CheckpointError, Conflict, HistoryRemoved, NotFound, OutcomeUnknown, Quarantined
 from eventlog.event import GENESIS
 from eventlog.ids import EventId
 from eventlog.kafka.boundaries import Boundary, is_heard, passed
 from eventlog.kafka.client import DELIVERY_TIMEOUT_MS, REQUEST_TIMEOUT_MS, TransactionalProducer, begin_commit, discard
+from eventlog.kafka.doubts import Doubts
 from eventlog.kafka.ownership import Hold, Ownership
 from eventlog.kafka.view import View
 from eventlog.kafka.waiting import Item
 from eventlog.position import Position
-from eventlog.rules import Head, Proposal, Verdict, ahead, decide, rejection
+from eventlog.rules import Head, Proposal, Verdict, decide, rejection
 
 MOST_IN_A_TRANSACTION = 1_000  # facts: 28.7k events a second in transactions of 1000; larger ones gain nothing
 _MOST_BYTES = 16 << 20
@@ -62,8 +63,7 @@ class PartitionWriter:
         self._taking: Future[TransactionalProducer] | None = None
         self._batch: list[Item] = []
         self._settling: list[Item] = []  # of the queue: those that the take-over under way answers
-        self._doubted: list[Item] = []
-        self._checks: list[tuple[Future[None], list[Item]]] = []  # what was doubted, until the tail has caught up
+        self._doubts = Doubts(catch_up=self._catch_up)
         self._deferred: list[Item] = []
         self._sends: list[Any] = []
         self._commit: Any = None
@@ -76,7 +76,7 @@ class PartitionWriter:
 
     @property
     def has_work(self) -> bool:
-        return bool(self.queue or self._batch or self._checks)
+        return bool(self.queue or self._batch or self._doubts)
 
     @property
     def busy(self) -> bool:
@@ -84,7 +84,7 @@ class PartitionWriter:
 
     def advance(self, now: float) -> bool:
         """Takes the next step, if it can be taken; whether it did."""
-        self._judge_doubted_again()
+        self.queue.extendleft(reversed(self._doubts.caught_up()))
         if self.state is State.READY:
             return bool(self.queue) and self._begin(now)
         if self.state is State.SENT:
@@ -116,16 +116,17 @@ class PartitionWriter:
                 item.expire(f"the log did not confirm it in time ({self._trouble})")
         if now > self._look_again:
             self._look_again = now + _EXPIRE_SECONDS
-            for item in (*self.queue, *self._in_doubt()):
+            for item in (*self.queue, *self._doubts.items):
                 if now > item.deadline:
                     item.expire(f"the log could not be reached in time ({self._trouble})")
             self.queue = deque(item for item in self.queue if not item.answered)
 
     def abandon(self, error: CheckpointError) -> None:
         """Answers everybody: nothing more will be written."""
-        for item in (*self._batch, *self.queue, *self._in_doubt()):
+        for item in (*self._batch, *self.queue, *self._doubts.items):
             item.answer(item.unanswered(error))
-        self._batch, self.queue, self._checks = [], deque(), []
+        self._batch, self.queue = [], deque()
+        self._doubts.clear()
 
     def refuse_queued(self, error: CheckpointError) -> None:
         """Answers whoever has nothing in flight."""
@@ -167,7 +168,8 @@ class PartitionWriter:
         7. Answer whoever asks what became of an event behind a take-over that begins after the question. A process that was fenced
            does not know it, and would call an event absent that its new owner is about to commit.
 
-        For the same reason a refusal that rests on the heads being the newest waits until the tail has caught up (`ahead`).
+        For the same reason whoever is refused waits until the tail has caught up: heads that are old would name a revision that is not the
+        current one any more.
         """
         taken = self._take(now)
         if not taken and self.queue:
@@ -183,10 +185,7 @@ class PartitionWriter:
         self.queue.extendleft(reversed(self._deferred))
         self._deferred.clear()
         passed(Boundary.VALIDATED)
-        if self._doubted:
-            self._checks.append((self._pool.submit(self._ownership.catch_up, self._partition), self._doubted))
-            self._checks[-1][0].add_done_callback(lambda _: self._wake())
-            self._doubted = []
+        self._doubts.ask()
         if not events:
             return True
         assert self._producer is not None
@@ -339,11 +338,10 @@ class PartitionWriter:
             item.answer(Quarantined(proposal.checkpoint_id, last_good_revision=last, reason=blocked))
         elif verdict is not Verdict.ACCEPT and head is not None and head.offset == _IN_THIS_BATCH:
             self._deferred.append(item)  # nobody is refused for the sake of an event that is not in the log yet
+        elif not item.caught_up and (verdict is Verdict.COMPARE or isinstance(verdict, Conflict | NotFound)):
+            self._doubts.add(item)
         elif isinstance(verdict, CheckpointError):
-            if ahead(head, proposal) and not item.caught_up:
-                self._doubted.append(item)
-            else:
-                item.answer(verdict)
+            item.answer(verdict)
         elif verdict is Verdict.COMPARE:
             assert head is not None
             there = self._view.seen_at(proposal.checkpoint_id, proposal.revision)
@@ -359,24 +357,10 @@ class PartitionWriter:
             return event
         return None
 
-    def _in_doubt(self) -> list[Item]:
-        return [item for _, items in self._checks for item in items]
-
-    def _judge_doubted_again(self) -> None:
-        """Queues again what was refused by heads that its caller may have known to be old, now that the tail has caught up.
-
-        That the partition was lost is noticed when something is sent, so a refusal does not notice it.
-        """
-        while self._checks and self._checks[0][0].done():
-            caught_up, items = self._checks.pop(0)
-            error = caught_up.exception()
-            if error is not None and not isinstance(error, CheckpointError):
-                raise error
-            for item in items:
-                item.caught_up = error is None
-                if error is not None:
-                    item.answer(item.unanswered(error))
-            self.queue.extendleft(reversed([item for item in items if not item.answered]))
+    def _catch_up(self) -> Future[None]:
+        asked = self._pool.submit(self._ownership.catch_up, self._partition)
+        asked.add_done_callback(lambda _: self._wake())
+        return asked
 
     def _compare(self, item: Item, proposal: Proposal, head: Head) -> None:
         """Answers an item whose revision the log already has. In the pool: the projection may have to be asked."""

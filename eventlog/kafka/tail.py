@@ -22,12 +22,12 @@ _RETRY_SECONDS = 0.1  # between attempts to reach a broker that does not answer
 Sink = Callable[[Sequence[Record], Mapping[int, int]], None]
 
 
-def read_partitions(address: KafkaAddress, topic_id: str, starts: Mapping[int, int]) -> KafkaConsumer:
+def read_partitions(address: KafkaAddress, topic_id: str, starts: Mapping[int, int], *, isolation: str = "read_committed") -> KafkaConsumer:
     """A consumer that stands at the given offsets.
 
     Raises `ConfigurationError` when one lies outside the log, or when it is another topic: nothing is skipped silently.
     """
-    client = consumer(address)
+    client = consumer(address, isolation=isolation)
     try:
         with translated(address):
             partitions = [TopicPartition(address.topic, number) for number in starts]
@@ -78,6 +78,12 @@ def following(records: Sequence[Record]) -> int:
     return min(MOST_POLLED, 1 + _POLLED_BYTES * len(records) // size) if size else MOST_POLLED
 
 
+def behind(client: KafkaConsumer, positions: Mapping[int, int]) -> int:
+    """How far the positions lie before the high watermarks that came with the last fetches."""
+    ends = {partition.partition: client.highwater(partition) for partition in client.assignment()}
+    return sum(max(0, end - positions[number]) for number, end in ends.items() if end is not None)
+
+
 class Tail:
     """A thread that reads all partitions and hands what it reads to `sink`, for ever.
 
@@ -95,6 +101,7 @@ class Tail:
         self._failed = failed
         self._client: KafkaConsumer | None = None
         self._stop = threading.Event()
+        self.behind = 0  # offsets that the broker is known to have and this has not read
         self._thread = threading.Thread(target=self._run, name=f"eventlog-tail-{address.topic}", daemon=True)
 
     def start(self) -> None:
@@ -131,6 +138,7 @@ class Tail:
                 records, positions = poll(client, _POLL_MS, most)
                 most = following(records)
                 require_topic(client._cluster, self._address, self._topic_id)
+                self.behind = behind(client, positions)
                 if records:
                     passed(Boundary.TAIL_READ)
                 if records or positions != self._positions:

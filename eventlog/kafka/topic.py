@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import zlib
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from kafka import KafkaAdminClient
 from kafka.admin import ConfigResource
@@ -31,9 +31,17 @@ def partition_of(checkpoint_id: str, partitions: int) -> int:
     return zlib.crc32(checkpoint_id.encode()) % partitions
 
 
+class Spec(Protocol):
+    """The settings that a topic must have."""
+
+    def settings(self, replication: int) -> dict[str, str]:
+        """As Kafka names and spells them."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class TopicSpec:
-    """The settings that a topic must have. Times are in milliseconds."""
+    """The settings that a log's topic must have. Times are in milliseconds."""
 
     hold_ms: int = HOLD_MS
     max_event_bytes: int = MAX_EVENT_BYTES
@@ -73,8 +81,8 @@ class TopicState:
     verifies_transactions: str | None  # transaction.partition.verification.enable of the brokers, when they tell
 
 
-def create_topic(address: KafkaAddress, *, partitions: int = 4, replication: int | None = None) -> None:
-    """Makes the topic. Raises `ConfigurationError` when it exists, `InvalidRequest`, or `Unavailable`."""
+def create_topic(address: KafkaAddress, *, spec: Spec | None = None, partitions: int = 4, replication: int | None = None) -> None:
+    """Makes a topic: a log's, unless another `spec` is given. Raises `ConfigurationError` (it exists), `InvalidRequest`, `Unavailable`."""
     if type(partitions) is not int or not 1 <= partitions <= MAX_PARTITIONS:
         raise InvalidRequest("partitions", f"{partitions!r} is not within 1 to {MAX_PARTITIONS}")
     if replication is not None and (type(replication) is not int or not 1 <= replication <= MAX_REPLICATION):
@@ -83,7 +91,11 @@ def create_topic(address: KafkaAddress, *, partitions: int = 4, replication: int
     try:
         with translated(address):
             copies = replication or (3 if len(client.describe_cluster()["brokers"]) >= 3 else 1)
-            wanted = {"num_partitions": partitions, "replication_factor": copies, "configs": TopicSpec.of(address).settings(copies)}
+            wanted = {
+                "num_partitions": partitions,
+                "replication_factor": copies,
+                "configs": (spec or TopicSpec.of(address)).settings(copies),
+            }
             try:
                 client.create_topics({address.topic: wanted}, timeout_ms=10_000)
             except TopicAlreadyExistsError as error:
@@ -93,16 +105,6 @@ def create_topic(address: KafkaAddress, *, partitions: int = 4, replication: int
                     f"{address} cannot be made: {error}", hint="Check the replication and the broker's limits."
                 ) from error
             client.wait_for_topics([address.topic], timeout_ms=10_000)
-    finally:
-        client.close()
-
-
-def check_topic(address: KafkaAddress) -> list[str]:
-    """Every difference between the topic and what it must be; none: it is right. Raises `NotAStore` when there is no topic."""
-    client = admin(address)
-    try:
-        with translated(address):
-            return differences(describe(client, address), TopicSpec.of(address))
     finally:
         client.close()
 
@@ -131,7 +133,7 @@ def describe(client: KafkaAdminClient, address: KafkaAddress) -> TopicState:
     )
 
 
-def differences(state: TopicState, spec: TopicSpec) -> list[str]:
+def differences(state: TopicState, spec: Spec) -> list[str]:
     """What is not as it must be, one line each."""
     found = [
         f"{name} is {state.settings.get(name, 'not set')}; it must be {value}"

@@ -21,15 +21,8 @@ from eventlog.kafka.source import TopicSource
 from eventlog.kafka.topic import partition_of
 from eventlog.log import LogIdentity, Record
 from eventlog.position import Position
-from eventlog.projector import (
-    PROJECTION_FILE,
-    QUARANTINED_BEFORE,
-    Archived,
-    discard_file,
-    head_of_row,
-    interpret,
-    translated,
-)
+from eventlog.projection_errors import translated
+from eventlog.projector import PROJECTION_FILE, QUARANTINED_BEFORE, Archived, discard_file, head_of_row, interpret
 from eventlog.rules import Head
 from projections import history
 from projections.engine import Projection
@@ -130,6 +123,7 @@ class View:
             keep_events=True,
             compacted_before=self.clock.compacted_before(),
             partition_of=self._partition_of,
+            encrypted=self._identity.encrypted,
         )
         with self._changed:
             while self._pending.is_full and not (self._closed or self._failure):
@@ -309,7 +303,7 @@ class View:
         return partition_of(checkpoint_id, self._identity.partitions)
 
     def _make(self, path: Path) -> Projection:
-        return Projection(path=path, store_id=self._identity.store_id, partitions=self._identity.partitions, keep_events=True)
+        return Projection(path=path, store_id=self._identity.pinned, partitions=self._identity.partitions, keep_events=True)
 
     def _reading(self) -> Projection:
         if self._projection is None:

@@ -18,13 +18,23 @@ A kind of run adds a pure record (`agent_phases.py`; `workflow_layout.py`, `work
 what may follow), members of `Boundary`, and procedures that yield `Advance(stream, change, boundary)` before anything outside is called
 (`agent_steps.py`, `workflow_steps.py`). The faces drive these, in a thread or on an event loop.
 
+What a person decides about a run that was left in flight is a revision of it too: `decisions.py` says what there is to decide,
+`decided_runs.py` what each makes of a run, `deciding.py` commits it. `in_flight_runs.py` finds the runs, `evidence.py` and `prospects.py`
+show one.
+
 Workflows may also be owned: `claims.py` claims, renews and gives back, `log_clock.py` says what time it is for all.
+
+What was written in another version, or by another runtime, is migrated: `migrations.py` has the steps and the way over them, `carrying.py`
+takes one checkpoint along it and back, `migrating.py` does so for a store; `runifold.py` ships.
 """
 
 from eventlog.recovery.agent import AgentRun, Turn
 from eventlog.recovery.agent_aio import AsyncAgentRun, AsyncTurn
-from eventlog.recovery.agent_phases import AgentPhase, Completed, Model, ReadyForTurn, TurnInFlight
+from eventlog.recovery.agent_phases import AgentPhase, Completed, Failed, Model, ReadyForTurn, TurnInFlight
+from eventlog.recovery.carrying import Refusal
 from eventlog.recovery.claims import AsyncClaims, Claims
+from eventlog.recovery.deciding import AsyncDecisions, Decisions, RunsInFlight
+from eventlog.recovery.decisions import Decided, Decision
 from eventlog.recovery.effect_phases import UNSTORED, Announced, Effect, EffectClass, EffectState
 from eventlog.recovery.effects import AsyncEffectStore, EffectStore
 from eventlog.recovery.errors import (
@@ -32,6 +42,7 @@ from eventlog.recovery.errors import (
     AmbiguousEffect,
     AmbiguousResume,
     BranchCancelled,
+    DecisionRefused,
     Difference,
     EffectFailed,
     EffectReused,
@@ -39,10 +50,17 @@ from eventlog.recovery.errors import (
     KnownEffect,
     NotOwner,
     NotWaiting,
+    RunFailed,
     StillInFlight,
 )
+from eventlog.recovery.evidence import AttemptEvidence, EffectEvidence, Evidence, Moment
+from eventlog.recovery.in_flight_runs import RunInFlight
+from eventlog.recovery.migrating import plan_migration, plan_undo, run_migration, undo_migration
+from eventlog.recovery.migration_report import MigrationReport, Refused, Selection
+from eventlog.recovery.migrations import CannotCarry, Envelope, Migrations, Schema
 from eventlog.recovery.ownership import Claim
 from eventlog.recovery.policy import Policy, Reject, RetryInFlight
+from eventlog.recovery.runifold import runifold_migrations
 from eventlog.recovery.settlement import CertainFailure, NotExecuted, Settlement
 from eventlog.recovery.workflow import WorkflowBranch, WorkflowBranches, WorkflowRun, WorkflowStep, send_signal
 from eventlog.recovery.workflow_aio import (
@@ -74,29 +92,43 @@ __all__ = [
     "Announced",
     "AsyncAgentRun",
     "AsyncClaims",
+    "AsyncDecisions",
     "AsyncEffectStore",
     "AsyncTurn",
     "AsyncWorkflowBranch",
     "AsyncWorkflowBranches",
     "AsyncWorkflowRun",
     "AsyncWorkflowStep",
+    "AttemptEvidence",
     "Branch",
     "BranchCancelled",
     "BranchState",
+    "CannotCarry",
     "CertainFailure",
     "Claim",
     "Claims",
     "Completed",
+    "Decided",
+    "Decision",
+    "DecisionRefused",
+    "Decisions",
     "Difference",
     "Effect",
     "EffectClass",
+    "EffectEvidence",
     "EffectFailed",
     "EffectReused",
     "EffectState",
     "EffectStore",
+    "Envelope",
+    "Evidence",
+    "Failed",
     "IdentityMismatch",
     "KnownEffect",
+    "MigrationReport",
+    "Migrations",
     "Model",
+    "Moment",
     "NotExecuted",
     "NotOwner",
     "NotWaiting",
@@ -107,8 +139,15 @@ __all__ = [
     "RaceInFlight",
     "Ready",
     "ReadyForTurn",
+    "Refusal",
+    "Refused",
     "Reject",
     "RetryInFlight",
+    "RunFailed",
+    "RunInFlight",
+    "RunsInFlight",
+    "Schema",
+    "Selection",
     "Settlement",
     "StepInFlight",
     "StillInFlight",
@@ -122,6 +161,11 @@ __all__ = [
     "WorkflowPhase",
     "WorkflowRun",
     "WorkflowStep",
+    "plan_migration",
+    "plan_undo",
+    "run_migration",
+    "runifold_migrations",
     "send_signal",
     "send_signal_async",
+    "undo_migration",
 ]

@@ -3,6 +3,7 @@
 ready_for_turn -> turn_in_flight -> ready_for_turn -> ... -> completed
                      ^   |  ^__ spending, announcing an effect, repeating the turn
                      '---'
+A person may also decide: turn_in_flight -> turn_in_flight (may be repeated), ready_for_turn (rolled back), failed.
 """
 
 from __future__ import annotations
@@ -13,8 +14,11 @@ from typing import Any, ClassVar
 
 from eventlog.checkpoint import Checkpoint, check_text
 from eventlog.errors import InvalidPayload, InvalidRequest, SchemaMismatch
-from eventlog.recovery.effect_phases import Announced
-from eventlog.recovery.fields import a_count, a_list, a_text, an_object, anything, others
+from eventlog.recovery.decisions import Decided, Decision, read_decision
+from eventlog.recovery.decisions import written as written_decision
+from eventlog.recovery.effect_phases import Announced, read_announced
+from eventlog.recovery.errors import RunFailed
+from eventlog.recovery.fields import a_count, a_text, an_object, anything, others
 from eventlog.recovery.identity import check_kind
 
 AGENT_KIND = "eventlog.agent"
@@ -36,9 +40,10 @@ class Model:
 
 @dataclass(frozen=True, slots=True)
 class ReadyForTurn:
-    """Stable: everything that was done is in the state."""
+    """Stable: everything that was done is in the state. `decision`: that it was rolled back to here."""
 
     name: ClassVar[str] = "ready_for_turn"
+    decision: Decided | None = None
     rest: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -47,7 +52,7 @@ class TurnInFlight:
     """Something may have been called outside since the state was written.
 
     `turn` counts from 1, `attempt` says how often this turn was begun, `since_ms` when this attempt was (its process's clock), and
-    `effects` which effects it and the attempts before it have announced.
+    `effects` which effects it and the attempts before it have announced. `decision`: that it may be repeated, once.
     """
 
     name: ClassVar[str] = "turn_in_flight"
@@ -55,6 +60,7 @@ class TurnInFlight:
     attempt: int
     since_ms: int
     effects: tuple[Announced, ...] = ()
+    decision: Decided | None = None
     rest: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -67,7 +73,35 @@ class Completed:
     rest: Mapping[str, Any] = field(default_factory=dict)
 
 
-AgentPhase = ReadyForTurn | TurnInFlight | Completed
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The end too: a person has given the run up. `effects` are those that what was in flight had announced."""
+
+    name: ClassVar[str] = "failed"
+    decision: Decided
+    effects: tuple[Announced, ...] = ()
+    rest: Mapping[str, Any] = field(default_factory=dict)
+
+    def written(self) -> dict[str, Any]:
+        """As it stands in a payload, of an agent or a workflow."""
+        return {**self.rest, "state": self.name, **written_decision(self.decision), "effects": [each.entry() for each in self.effects]}
+
+    @classmethod
+    def read(cls, fields: Mapping[str, Any]) -> Failed:
+        """From a payload. Raises `InvalidPayload`, `SchemaMismatch`."""
+        decided = read_decision(fields, Decision.MARK_FAILED, "$.phase")
+        if decided is None:
+            raise InvalidPayload("$.phase.decision", "is missing")
+        return cls(decided, read_announced(fields, "$.phase"), others(fields, frozenset({"state", "decision", "effects"})))
+
+
+def run_failed(checkpoint_id: str, phase: Failed) -> RunFailed:
+    """What a resume of a failed run raises."""
+    made = phase.decision
+    return RunFailed(checkpoint_id, actor=made.actor, reason=made.reason, revision=made.revision + 1, what=made.what)
+
+
+AgentPhase = ReadyForTurn | TurnInFlight | Completed | Failed
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +156,7 @@ class AgentRecord:
         """The next turn; or the one in flight once more, which only an explicit decision may ask for."""
         phase = self.phase
         if isinstance(phase, TurnInFlight):
-            return replace(self, phase=replace(phase, attempt=phase.attempt + 1, since_ms=since_ms))
+            return replace(self, phase=replace(phase, attempt=phase.attempt + 1, since_ms=since_ms, decision=None))
         self._expect(ReadyForTurn)
         return replace(self, phase=TurnInFlight(self.turns + 1, 1, since_ms))
 
@@ -203,20 +237,25 @@ def _written(phase: AgentPhase) -> dict[str, Any]:
             "attempt": phase.attempt,
             "since_ms": phase.since_ms,
             "effects": [each.entry() for each in phase.effects],
+            **written_decision(phase.decision),
         }
+    if isinstance(phase, Failed):
+        return phase.written()
     if isinstance(phase, Completed):
         return {**phase.rest, "state": phase.name, "response": phase.response}
-    return {**phase.rest, "state": phase.name}
+    return {**phase.rest, "state": phase.name, **written_decision(phase.decision)}
 
 
 def _read(fields: dict[str, Any], turns: int) -> AgentPhase:
     state = a_text(fields, "state", "$.phase")
     if state == ReadyForTurn.name:
-        return ReadyForTurn(others(fields, frozenset({"state"})))
+        return ReadyForTurn(read_decision(fields, Decision.ROLL_BACK, "$.phase"), others(fields, frozenset({"state", "decision"})))
     if state == Completed.name:
         return Completed(anything(fields, "response", "$.phase"), others(fields, frozenset({"state", "response"})))
+    if state == Failed.name:
+        return Failed.read(fields)
     if state != TurnInFlight.name:
-        known = ", ".join(each.name for each in (ReadyForTurn, TurnInFlight, Completed))
+        known = ", ".join(each.name for each in (ReadyForTurn, TurnInFlight, Completed, Failed))
         raise SchemaMismatch(f"unknown phase {state!r:.60} of an agent; this version knows {known}")
     turn = a_count(fields, "turn", "$.phase", 1)
     if turn != turns + 1:
@@ -225,6 +264,7 @@ def _read(fields: dict[str, Any], turns: int) -> AgentPhase:
         turn,
         a_count(fields, "attempt", "$.phase", 1),
         a_count(fields, "since_ms", "$.phase"),
-        tuple(Announced.read(each, f"$.phase.effects[{n}]") for n, each in enumerate(a_list(fields, "effects", "$.phase"))),
-        others(fields, frozenset({"state", "turn", "attempt", "since_ms", "effects"})),
+        read_announced(fields, "$.phase"),
+        read_decision(fields, Decision.RETRY, "$.phase"),
+        others(fields, frozenset({"state", "turn", "attempt", "since_ms", "effects", "decision"})),
     )

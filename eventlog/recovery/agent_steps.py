@@ -18,9 +18,12 @@ from eventlog.recovery.agent_phases import (
     AgentPhase,
     AgentRecord,
     Completed,
+    Failed,
     TurnInFlight,
+    run_failed,
 )
 from eventlog.recovery.boundaries import Boundary
+from eventlog.recovery.effects import EffectLedger
 from eventlog.recovery.errors import AmbiguousResume, StillInFlight
 from eventlog.recovery.fields import json_copy, own_copy
 from eventlog.recovery.identity import check_identity
@@ -30,6 +33,7 @@ from eventlog.recovery.steps import Advance, Load, Settle, Steps, Store
 from eventlog.recovery.stream import RunStream
 from eventlog.recovery.turn_steps import TurnCore
 from eventlog.recovery.usage import TURNS, at_least
+from eventlog.recovery.watching import watched_steps
 
 
 def start_steps(
@@ -62,18 +66,32 @@ def resume_steps(
     """Looks at a run, identity first, and says whether it may be gone on with. Writes nothing: the next turn does."""
     given = given_ledger(policy, effects, store)
     checkpoint: Checkpoint = yield Load(store, CheckpointId(checkpoint_id))
+    return (yield from watched_steps(store, "agent", checkpoint, _looked_at_steps(store, checkpoint, identity, policy, given, usage)))
+
+
+def _looked_at_steps(
+    store: Store,
+    checkpoint: Checkpoint,
+    identity: AgentIdentity,
+    policy: Policy,
+    given: EffectLedger | None,
+    usage: Mapping[str, int] | None,
+) -> Steps[Opened[AgentRecord]]:
     record = AgentRecord.of(checkpoint)
     check_identity(checkpoint.id, record.identity.fields(), identity.fields())
     stream = RunStream(store=store, checkpoint=checkpoint, record=record, floor=at_least(checkpoint.usage, usage or {}))
     phase = record.phase
     if isinstance(phase, Completed):
         return Opened(stream, None)
+    if isinstance(phase, Failed):
+        raise run_failed(checkpoint.id, phase)
     ledger = yield from ledger_steps(stream, given)
     if not isinstance(phase, TurnInFlight):
         return Opened(stream, ledger)
-    known = yield from evidence_steps(stream, policy, given, ledger, phase.effects)
+    decided = phase.decision is not None
+    known = yield from evidence_steps(stream, policy, given, ledger, phase.effects, decided=decided)
     found = AmbiguousResume(checkpoint.id, what=_what(phase), since=_since(phase), attempt=phase.attempt, effects=known)
-    admit(policy, found)
+    admit(policy, found, decided=decided)
     return Opened(stream, ledger, found)
 
 
@@ -113,7 +131,7 @@ class AgentCore:
 
     @property
     def phase(self) -> AgentPhase:
-        """`ReadyForTurn`, `TurnInFlight` or `Completed`."""
+        """`ReadyForTurn`, `TurnInFlight` or `Completed`; a run that is `Failed` is not resumed."""
         return self._stream.record.phase
 
     @property
@@ -126,7 +144,7 @@ class AgentCore:
 
     @property
     def found(self) -> AmbiguousResume | None:
-        """What was in flight when the run was resumed with `RetryInFlight`: since when, and how far each effect had come."""
+        """What was in flight when the run was resumed to repeat it (`RetryInFlight`, or a decision): since when, and the effects."""
         return self._found
 
     def _begin_steps(self) -> Steps[None]:

@@ -38,3 +38,6 @@ class Boundary(StrEnum):
     WORKFLOW_RELEASED = "workflow_released"  # nobody owns it
     CLOCK_READ = "clock_read"  # the log says what time it is
     WORKFLOW_COMPLETED = "workflow_completed"  # the response
+    CHECKPOINT_MIGRATED = "checkpoint_migrated"  # another kind or version of the payload; whoever held the revision before conflicts
+    MIGRATION_UNDONE = "migration_undone"  # the earlier one again, with what was done since
+    RUN_DECIDED = "run_decided"  # what a person has decided about a run that was in flight

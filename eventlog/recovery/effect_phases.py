@@ -19,7 +19,7 @@ from eventlog.checkpoint import Checkpoint
 from eventlog.errors import InvalidRequest, SchemaMismatch
 from eventlog.ids import CheckpointId, content_id
 from eventlog.recovery.errors import EffectReused, KnownEffect
-from eventlog.recovery.fields import a_count, a_text, an_object, anything, json_copy, others
+from eventlog.recovery.fields import a_count, a_list, a_text, an_object, anything, json_copy, others
 from eventlog.recovery.identity import check_kind
 
 EFFECT_KIND = "eventlog.effect"
@@ -265,6 +265,11 @@ class Announced:
             "effect_class": self.effect_class.value,
             "checkpoint_id": self.checkpoint_id,
         }
+
+
+def read_announced(fields: Mapping[str, Any], path: str) -> tuple[Announced, ...]:
+    """The `effects` of a phase."""
+    return tuple(Announced.read(each, f"{path}.effects[{number}]") for number, each in enumerate(a_list(fields, "effects", path)))
 
 
 _ANNOUNCED_FIELDS = frozenset({"capability", "idempotency_key", "effect_class", "checkpoint_id"})

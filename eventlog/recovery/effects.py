@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from eventlog.checkpoint import DEFAULT_TENANT, MAX_TENANT, Checkpoint, check_name
+from eventlog.checkpoint import DEFAULT_TENANT, MAX_TENANT, Checkpoint, check_name, check_text
 from eventlog.errors import Conflict, Deleted, InvalidRequest, NotFound
 from eventlog.ids import CheckpointId, RunId, content_id
 from eventlog.recovery.boundaries import Boundary
+from eventlog.recovery.decisions import MAX_ACTOR
 from eventlog.recovery.effect_phases import (
     EFFECT_KIND,
     EFFECT_VERSION,
@@ -142,14 +143,20 @@ class EffectLedger:
                 return (yield from self._execute(call, started))
             return (yield from _replayed(settled, where, call))
 
-    def settle_steps(self, capability: str, idempotency_key: str, settlement: Settlement, reason: str) -> Steps[Effect]:
+    def settle_steps(
+        self, capability: str, idempotency_key: str, settlement: Settlement, reason: str, actor: str | None = None
+    ) -> Steps[Effect]:
         """Records what a person has found out about a started effect."""
+        said = {"by": "person", "reason": reason}
+        if actor is not None:
+            check_text("actor", actor, MAX_ACTOR)
+            said["actor"] = actor
         where = effect_id(self.tenant, capability, idempotency_key)
         found: Checkpoint = yield Load(self.store, where)
         effect = Effect.of(found)
         if effect.state is not EffectState.STARTED:
             raise InvalidRequest("effect", f"{capability} {idempotency_key} is {effect.state.value}; only a started one can be settled")
-        settled = _settled(effect, settlement, {"by": "person", "reason": reason})
+        settled = _settled(effect, settlement, said)
         yield from self._commit(found, settled, Boundary.EFFECT_SETTLED)
         return settled
 
@@ -224,12 +231,15 @@ class EffectStore:
         """What is on record of an effect; None if nothing is."""
         return drive(self.ledger.load_steps(capability, idempotency_key))
 
-    def settle(self, capability: str, idempotency_key: str, settlement: Settlement, *, reason: str) -> Effect:
-        """Records what a person has found out about an effect that was started and has no answer; the store's actor is on the event.
+    def settle(self, capability: str, idempotency_key: str, settlement: Settlement, *, reason: str, actor: str | None = None) -> Effect:
+        """Records what a person has found out about an effect that was started and has no answer.
+
+        Arguments:
+            actor: the person, where that is not the store's actor, who is on the event.
 
         Raises `InvalidRequest` for an effect that is not started or a settlement that says nothing, `NotFound`, `Conflict`.
         """
-        return drive(self.ledger.settle_steps(capability, idempotency_key, settlement, reason))
+        return drive(self.ledger.settle_steps(capability, idempotency_key, settlement, reason, actor))
 
 
 class AsyncEffectStore:
@@ -247,9 +257,11 @@ class AsyncEffectStore:
         """See `EffectStore.load`."""
         return await drive_async(self.ledger.load_steps(capability, idempotency_key))
 
-    async def settle(self, capability: str, idempotency_key: str, settlement: Settlement, *, reason: str) -> Effect:
+    async def settle(
+        self, capability: str, idempotency_key: str, settlement: Settlement, *, reason: str, actor: str | None = None
+    ) -> Effect:
         """See `EffectStore.settle`."""
-        return await drive_async(self.ledger.settle_steps(capability, idempotency_key, settlement, reason))
+        return await drive_async(self.ledger.settle_steps(capability, idempotency_key, settlement, reason, actor))
 
 
 def ledger_of(effects: EffectStore | AsyncEffectStore, store: Store) -> EffectLedger:

@@ -44,7 +44,7 @@ class AmbiguousResume(CheckpointError):
     """The run was in flight when its process ended: what it called outside may or may not have happened."""
 
     kind = ErrorKind.AMBIGUOUS
-    hint = "Find out what happened outside. Then repeat it with RetryInFlight(effects=...), or let a person decide."
+    hint = "Find out what happened outside. Then repeat it with RetryInFlight(effects=...), or decide: `eventlog recovery show` says how."
 
     def __init__(self, checkpoint_id: str, *, what: str, since: datetime, attempt: int, effects: Sequence[KnownEffect]) -> None:
         known = ", ".join(f"{each.capability} {each.idempotency_key} {each.state}" for each in effects) or "none announced"
@@ -56,6 +56,38 @@ class AmbiguousResume(CheckpointError):
         self.since = since
         self.attempt = attempt
         self.effects = tuple(effects)
+
+
+class DecisionRefused(CheckpointError):
+    """A person's decision does not fit what the run is in; nothing was written. `effects` are those that it is refused for."""
+
+    kind = ErrorKind.CONFLICT
+    retry = Retry.NEVER
+    hint = "Look at the run with `eventlog recovery show`, which says what each decision would do."
+
+    def __init__(
+        self, checkpoint_id: str, *, decision: str, reason: str, effects: Sequence[KnownEffect] = (), hint: str | None = None
+    ) -> None:
+        super().__init__(f"{decision} does not fit checkpoint {checkpoint_id}: {reason}", hint=hint)
+        self.checkpoint_id = checkpoint_id
+        self.decision = decision
+        self.reason = reason
+        self.effects = tuple(effects)
+
+
+class RunFailed(CheckpointError):
+    """A person has given the run up while it was in `what`, in `revision`. It is never gone on with."""
+
+    kind = ErrorKind.RUN_FAILED
+    hint = "Start a new run. The history says how far this one came, and which effects it had announced."
+
+    def __init__(self, checkpoint_id: str, *, actor: str, reason: str, revision: int, what: str) -> None:
+        super().__init__(f"checkpoint {checkpoint_id} was marked failed by {actor} in revision {revision} ({what}): {reason}")
+        self.checkpoint_id = checkpoint_id
+        self.actor = actor
+        self.reason = reason
+        self.revision = revision
+        self.what = what
 
 
 class StillInFlight(CheckpointError):

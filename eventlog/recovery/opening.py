@@ -107,10 +107,20 @@ def ledger_steps(stream: RunStream[Any], given: EffectLedger | None) -> Steps[Ef
 
 
 def evidence_steps(
-    stream: RunStream[Any], policy: Policy, given: EffectLedger | None, ledger: EffectLedger | None, announced: Iterable[Announced]
+    stream: RunStream[Any],
+    policy: Policy,
+    given: EffectLedger | None,
+    ledger: EffectLedger | None,
+    announced: Iterable[Announced],
+    *,
+    decided: bool,
 ) -> Steps[list[KnownEffect]]:
-    """How far the effects of an in-flight phase have come. A retry needs the effect store that the checkpoint names."""
-    if isinstance(policy, RetryInFlight) and given is None:
+    """How far the effects of an in-flight phase have come. A retry needs the effect store that the checkpoint names.
+
+    Arguments:
+        decided: that a person has decided for a retry, which then may use the run's own store without being told so.
+    """
+    if (isinstance(policy, RetryInFlight) and given is None and not decided) or (decided and ledger is None):
         check_effect_store(stream.checkpoint.id, stream.record.effect_store, None)
     if ledger is None:
         return [each.known("unknown", 0) for each in announced]

@@ -1,6 +1,6 @@
 """What may be done about a run that was in flight when its process ended. Pure: a decision, by the one who resumes.
 
-A completed run is replayed and a stable one goes on under either policy; neither looks at it.
+A completed run is replayed and a stable one goes on under either policy; neither looks at it. Nor does either repeat a failed one.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Reject:
-    """The default: what is in flight is refused with an `AmbiguousResume` that says what is known."""
+    """The default: what is in flight is refused (`AmbiguousResume` says what is known), unless a person has decided for a retry."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,11 @@ def check_policy(policy: object) -> None:
         raise InvalidRequest("policy", f"must be Reject() or RetryInFlight(effects=...), not {policy!r:.60}")
 
 
-def admit(policy: Policy, found: AmbiguousResume) -> None:
-    """Lets an in-flight run be repeated, or raises what was found."""
-    if not isinstance(policy, RetryInFlight):
+def admit(policy: Policy, found: AmbiguousResume, *, decided: bool) -> None:
+    """Lets an in-flight run be repeated, or raises what was found.
+
+    Arguments:
+        decided: that a person has decided so, about each attempt that is in flight.
+    """
+    if not isinstance(policy, RetryInFlight) and not decided:
         raise found

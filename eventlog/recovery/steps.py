@@ -46,6 +46,7 @@ class Commit(NamedTuple):
     checkpoint: Checkpoint
     expected: int | None
     boundary: Boundary
+    migrates: bool = False  # whether it may change kind and schema version
 
 
 class Advance(NamedTuple):
@@ -114,8 +115,7 @@ def perform(step: Step) -> Any:
             return drive(_of_stream(step))
     if isinstance(step, Call):
         return _called(step)
-    store: Any = step.store
-    return store.compare_and_swap(step.checkpoint, step.expected) if isinstance(step, Commit) else store.load(step.checkpoint_id)
+    return _asked(step)
 
 
 async def perform_async(step: Step) -> Any:
@@ -128,8 +128,7 @@ async def perform_async(step: Step) -> Any:
             return await step.function(step.argument)
         answer = await asyncio.to_thread(step.function, step.argument)
         return await answer if inspect.isawaitable(answer) else answer
-    store: Any = step.store
-    return await (store.compare_and_swap(step.checkpoint, step.expected) if isinstance(step, Commit) else store.load(step.checkpoint_id))
+    return await _asked(step)
 
 
 def is_async(store: object) -> bool:
@@ -150,6 +149,14 @@ def check_handler(name: str, function: object, store: Store) -> None:
         raise InvalidRequest(name, f"must be a function of one argument, not {type(function).__name__}")
     if inspect.iscoroutinefunction(function) and not is_async(store):
         raise InvalidRequest(name, "is async, and this run is not", hint="Use AsyncAgentRun with a store of open_async_store().")
+
+
+def _asked(step: Commit | Load) -> Any:
+    """What the store says, or will."""
+    store: Any = step.store
+    if isinstance(step, Load):
+        return store.load(step.checkpoint_id)
+    return (store.migrate_revision if step.migrates else store.compare_and_swap)(step.checkpoint, step.expected)
 
 
 def _of_stream(step: Advance | Settle) -> Steps[None]:

@@ -8,9 +8,11 @@ from enum import StrEnum
 from typing import Any, ClassVar, NamedTuple
 
 from eventlog.errors import InvalidPayload, SchemaMismatch
-from eventlog.recovery.agent_phases import Completed
-from eventlog.recovery.effect_phases import Announced
-from eventlog.recovery.fields import a_count, a_list, a_text, an_object, anything, others
+from eventlog.recovery.agent_phases import Completed, Failed
+from eventlog.recovery.decisions import Decided, Decision, read_decision
+from eventlog.recovery.decisions import written as written_decision
+from eventlog.recovery.effect_phases import Announced, read_announced
+from eventlog.recovery.fields import a_count, a_text, an_object, anything, others
 from eventlog.recovery.workflow_layout import Node, Parallel, Race, Step, WaitForSignal, WaitForTimer
 
 
@@ -36,7 +38,7 @@ class BranchState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """One branch. `attempt`, `since_ms` and `effects` as in `StepInFlight`."""
+    """One branch. `attempt`, `since_ms`, `effects` and `decision` as in `StepInFlight`."""
 
     state: BranchState = BranchState.NOT_BEGUN
     attempt: int = 0
@@ -44,6 +46,7 @@ class Branch:
     effects: tuple[Announced, ...] = ()
     output: Any = None
     message: str | None = None
+    decision: Decided | None = None
     rest: Mapping[str, Any] = field(default_factory=dict)
 
     def result(self) -> dict[str, Any]:
@@ -58,9 +61,10 @@ class Branch:
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """Stable: everything that was done is in the outputs."""
+    """Stable: everything that was done is in the outputs. `decision`: that it was rolled back to here."""
 
     name: ClassVar[str] = "ready"
+    decision: Decided | None = None
     rest: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -69,7 +73,7 @@ class StepInFlight:
     """Something may have been called outside since the last output was written.
 
     `attempt` says how often this step was begun, `since_ms` when this attempt was (its process's clock), and `effects` which effects it
-    and the attempts before it have announced.
+    and the attempts before it have announced. `decision`: that it may be repeated, once.
     """
 
     name: ClassVar[str] = "step_in_flight"
@@ -77,6 +81,7 @@ class StepInFlight:
     attempt: int
     since_ms: int
     effects: tuple[Announced, ...] = ()
+    decision: Decided | None = None
     rest: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -115,8 +120,8 @@ class Waiting:
     rest: Mapping[str, Any] = field(default_factory=dict)
 
 
-WorkflowPhase = Ready | StepInFlight | ParallelInFlight | RaceInFlight | Waiting | Completed
-KNOWN: tuple[type[WorkflowPhase], ...] = (Ready, StepInFlight, ParallelInFlight, RaceInFlight, Waiting, Completed)
+WorkflowPhase = Ready | StepInFlight | ParallelInFlight | RaceInFlight | Waiting | Completed | Failed
+KNOWN: tuple[type[WorkflowPhase], ...] = (Ready, StepInFlight, ParallelInFlight, RaceInFlight, Waiting, Completed, Failed)
 
 
 # -- written ----------------------------------------------------------------------------------------------------------
@@ -124,8 +129,12 @@ KNOWN: tuple[type[WorkflowPhase], ...] = (Ready, StepInFlight, ParallelInFlight,
 
 def written(phase: WorkflowPhase) -> dict[str, Any]:
     """As it stands in the payload: docs/payloads.md, `eventlog.workflow`."""
+    if isinstance(phase, Failed):
+        return phase.written()
     fields: dict[str, Any] = {**phase.rest, "state": phase.name}
-    if isinstance(phase, StepInFlight):
+    if isinstance(phase, Ready):
+        fields |= written_decision(phase.decision)
+    elif isinstance(phase, StepInFlight):
         fields |= {"step": phase.step, **_attempt(phase)}
     elif isinstance(phase, ParallelInFlight | RaceInFlight):
         fields |= {"step": phase.step, "branches": {name: _branch(each) for name, each in phase.branches.items()}}
@@ -137,7 +146,12 @@ def written(phase: WorkflowPhase) -> dict[str, Any]:
 
 
 def _attempt(at: StepInFlight | Branch) -> dict[str, Any]:
-    return {"attempt": at.attempt, "since_ms": at.since_ms, "effects": [each.entry() for each in at.effects]}
+    return {
+        "attempt": at.attempt,
+        "since_ms": at.since_ms,
+        "effects": [each.entry() for each in at.effects],
+        **written_decision(at.decision),
+    }
 
 
 def _branch(branch: Branch) -> dict[str, Any]:
@@ -155,7 +169,9 @@ def read(fields: dict[str, Any], node: Node | None) -> WorkflowPhase:
     """
     state = a_text(fields, "state", "$.phase")
     if state == Ready.name:
-        return Ready(others(fields, frozenset({"state"})))
+        return Ready(read_decision(fields, Decision.ROLL_BACK, "$.phase"), others(fields, frozenset({"state", "decision"})))
+    if state == Failed.name:
+        return Failed.read(fields)
     if state == Completed.name:
         if node is not None:
             raise InvalidPayload("$.phase.state", f"is completed, and {node.name} was not done")
@@ -166,7 +182,8 @@ def read(fields: dict[str, Any], node: Node | None) -> WorkflowPhase:
     if node is None or step != node.name:
         raise InvalidPayload("$.phase.step", f"is {step!r:.60}, where {'nothing' if node is None else node.name} is next")
     if state == StepInFlight.name and isinstance(node, Step):
-        return StepInFlight(step, *_read_attempt(fields, "$.phase"), others(fields, _STEP_FIELDS))
+        decided = read_decision(fields, Decision.RETRY, "$.phase")
+        return StepInFlight(step, *_read_attempt(fields, "$.phase"), decided, others(fields, _STEP_FIELDS))
     if state == ParallelInFlight.name and isinstance(node, Parallel):
         return ParallelInFlight(step, _read_branches(fields, node), others(fields, _BRANCHES_FIELDS))
     if state == RaceInFlight.name and isinstance(node, Race):
@@ -211,12 +228,8 @@ def check_result(node: Node, output: Any, path: str) -> None:
 
 
 def _read_attempt(fields: dict[str, Any], path: str) -> tuple[int, int, tuple[Announced, ...]]:
-    effects = a_list(fields, "effects", path)
-    return (
-        a_count(fields, "attempt", path, 1),
-        a_count(fields, "since_ms", path),
-        tuple(Announced.read(each, f"{path}.effects[{number}]") for number, each in enumerate(effects)),
-    )
+    effects = read_announced(fields, path)
+    return a_count(fields, "attempt", path, 1), a_count(fields, "since_ms", path), effects
 
 
 def _read_branches(fields: dict[str, Any], node: Parallel | Race) -> dict[str, Branch]:
@@ -236,6 +249,8 @@ def _read_branch(fields: dict[str, Any], path: str) -> Branch:
         return Branch(rest=others(fields, frozenset({"state"})))
     branch = Branch(state, *_read_attempt(fields, path))
     known = _ATTEMPT_FIELDS
+    if state is BranchState.IN_FLIGHT:
+        branch, known = replace(branch, decision=read_decision(fields, Decision.RETRY, path)), known | {"decision"}
     if state is BranchState.COMPLETED:
         branch, known = replace(branch, output=anything(fields, "output", path)), known | {"output"}
     if state is BranchState.FAILED:
@@ -251,6 +266,6 @@ def _state(fields: Mapping[str, Any], path: str) -> BranchState:
 
 
 _ATTEMPT_FIELDS = frozenset({"state", "attempt", "since_ms", "effects"})
-_STEP_FIELDS = _ATTEMPT_FIELDS | {"step"}
+_STEP_FIELDS = _ATTEMPT_FIELDS | {"step", "decision"}
 _BRANCHES_FIELDS = frozenset({"state", "step", "branches"})
 _WAITING_FIELDS = frozenset({"state", "step", "until_ms"})

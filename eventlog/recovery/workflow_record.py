@@ -2,6 +2,8 @@
 
     ready -> step_in_flight | parallel_in_flight | race_in_flight | waiting -> ready -> ... -> completed
 
+A person may also decide about what is in flight: that it may be repeated, back to ready, or failed (`decided_runs.py`).
+
 Whoever owns the run, and for how long, is in every revision too: claiming it is a revision, so that compare-and-swap is the fence.
 """
 
@@ -14,7 +16,7 @@ from typing import Any
 from eventlog.checkpoint import LAST_REVISION, Checkpoint, check_text
 from eventlog.errors import InvalidPayload, InvalidRequest
 from eventlog.recovery import workflow_layout, workflow_phases
-from eventlog.recovery.agent_phases import Completed
+from eventlog.recovery.agent_phases import Completed, Failed
 from eventlog.recovery.effect_phases import Announced
 from eventlog.recovery.errors import BranchCancelled, NotOwner
 from eventlog.recovery.fields import a_count, a_text, an_object, anything, others
@@ -128,13 +130,13 @@ class WorkflowRecord:
             before = self.phase.attempt if isinstance(self.phase, StepInFlight) else 0
             self._check_attempt(place, before, attempt)
             if isinstance(self.phase, StepInFlight):
-                return replace(self, phase=replace(self.phase, attempt=attempt, since_ms=since_ms))
+                return replace(self, phase=replace(self.phase, attempt=attempt, since_ms=since_ms, decision=None))
             return replace(self, phase=StepInFlight(place.step, attempt, since_ms))
         branch = self._branch(place)
         if branch.state not in (BranchState.NOT_BEGUN, BranchState.IN_FLIGHT):
             raise InvalidRequest("branch", f"{place.branch} of {place.step} is {branch.state.value}; it is not run again")
         self._check_attempt(place, branch.attempt, attempt)
-        return self._with(place, replace(branch, state=BranchState.IN_FLIGHT, attempt=attempt, since_ms=since_ms))
+        return self._with(place, replace(branch, state=BranchState.IN_FLIGHT, attempt=attempt, since_ms=since_ms, decision=None))
 
     def at(self, place: Place) -> StepInFlight | Branch:
         """A step or branch that is in flight. Raises `BranchCancelled` for a branch that another one has beaten, `InvalidRequest`."""
@@ -162,7 +164,7 @@ class WorkflowRecord:
         if not isinstance(phase, RaceInFlight):
             return following
         beaten = {
-            name: replace(each, state=BranchState.CANCELLED) if each.state is BranchState.IN_FLIGHT else each
+            name: replace(each, state=BranchState.CANCELLED, decision=None) if each.state is BranchState.IN_FLIGHT else each
             for name, each in phase.branches.items()
         }
         return replace(following, phase=replace(phase, branches=beaten))
@@ -219,8 +221,8 @@ class WorkflowRecord:
 
     def claim(self, owner: Owner) -> WorkflowRecord:
         """It is this owner's from here on, whoever had it before; the number shows everybody that it changed hands."""
-        if isinstance(self.phase, Completed):
-            raise InvalidRequest("phase", "is completed; there is nothing to claim")
+        if isinstance(self.phase, Completed | Failed):
+            raise InvalidRequest("phase", f"is {self.phase.name}; there is nothing to claim")
         return replace(self, owner=owner, token=self.token + 1)
 
     def release(self) -> WorkflowRecord:
@@ -240,14 +242,16 @@ class WorkflowRecord:
     def claimable(self, recorded_ms: int, now_ms: int) -> bool:
         """Whether somebody should take it on: it can go on and nobody owns it, or its owner has not been heard of for a lease.
 
-        What is in flight or waits without an owner is left: that is somebody's who runs it without a claim, or a person's to decide.
+        What is in flight or waits without an owner is left: that is somebody's who runs it without a claim, or a person's to decide; once
+        a person has decided that it may be repeated, it can go on.
         """
         ends = self.lease_ends(recorded_ms)
-        if isinstance(self.phase, Completed) or (ends is not None and now_ms < ends):
+        if isinstance(self.phase, Completed | Failed) or (ends is not None and now_ms < ends):
             return False
         if isinstance(self.phase, Waiting):
             return self.phase.until_ms is not None and now_ms >= self.phase.until_ms
-        return ends is not None or isinstance(self.phase, Ready) or (self.token > 0 and not self.in_flight())
+        undecided = [each for each in self.in_flight().values() if each.decision is None]
+        return ends is not None or isinstance(self.phase, Ready) or (self.token > 0 and not undecided)
 
     # -- inside ---------------------------------------------------------------------------------------------------
 
@@ -324,8 +328,8 @@ class WorkflowRecord:
         owner = anything(fields, "owner", "$")
         token = a_count(fields, "fencing_token", "$", 0 if owner is None else 1)
         phase = workflow_phases.read(an_object(anything(fields, "phase", "$"), "$.phase"), following)
-        if owner is not None and isinstance(phase, Completed):
-            raise InvalidPayload("$.owner", "of a completed run")
+        if owner is not None and isinstance(phase, Completed | Failed):
+            raise InvalidPayload("$.owner", f"of a {phase.name} run")
         return cls(
             identity,
             None if effect_store is None else a_text(fields, "effect_store", "$"),

@@ -11,8 +11,9 @@ from uuid import UUID
 from eventlog.checkpoint import Checkpoint, from_millis, to_millis
 from eventlog.errors import Conflict, InvalidRequest
 from eventlog.ids import CheckpointId
-from eventlog.recovery.agent_phases import Completed
+from eventlog.recovery.agent_phases import Completed, Failed, run_failed
 from eventlog.recovery.boundaries import Boundary
+from eventlog.recovery.effects import EffectLedger
 from eventlog.recovery.errors import AmbiguousResume, StillInFlight
 from eventlog.recovery.fields import json_copy, own_copy
 from eventlog.recovery.identity import check_identity
@@ -22,6 +23,7 @@ from eventlog.recovery.policy import Policy, admit
 from eventlog.recovery.steps import Advance, Load, Settle, Steps, Store
 from eventlog.recovery.stream import RunStream
 from eventlog.recovery.usage import STEPS, at_least
+from eventlog.recovery.watching import watched_steps
 from eventlog.recovery.workflow_bodies import StepCore
 from eventlog.recovery.workflow_layout import Node, Race, layout_of
 from eventlog.recovery.workflow_phases import Branch, BranchState, Place, Waiting, WorkflowPhase
@@ -60,11 +62,26 @@ def resume_steps(
     """Looks at a run, identity first, and says whether it may be gone on with. Writes nothing: the next step does."""
     given = given_ledger(policy, effects, store)
     checkpoint: Checkpoint = yield Load(store, CheckpointId(checkpoint_id))
+    looked_at = _looked_at_steps(store, checkpoint, identity, policy, given, claim, usage)
+    return (yield from watched_steps(store, "workflow", checkpoint, looked_at))
+
+
+def _looked_at_steps(
+    store: Store,
+    checkpoint: Checkpoint,
+    identity: WorkflowIdentity,
+    policy: Policy,
+    given: EffectLedger | None,
+    claim: Claim | None,
+    usage: Mapping[str, int] | None,
+) -> Steps[Opened[WorkflowRecord]]:
     record = WorkflowRecord.of(checkpoint)
     check_identity(checkpoint.id, record.identity.fields(), identity.fields())
     stream = RunStream(store=store, checkpoint=checkpoint, record=record, floor=at_least(checkpoint.usage, usage or {}))
     if isinstance(record.phase, Completed):
         return Opened(stream, None)
+    if isinstance(record.phase, Failed):
+        raise run_failed(checkpoint.id, record.phase)
     record.check_owner(checkpoint.id, *((None, None) if claim is None else (claim.owner, claim.token)))
     if claim is not None:
         stream.clock = claim.clock
@@ -73,14 +90,15 @@ def resume_steps(
     if not in_flight:
         return Opened(stream, ledger)
     announced = [effect for each in in_flight.values() for effect in each.effects]
+    decided = all(each.decision is not None for each in in_flight.values())
     found = AmbiguousResume(
         checkpoint.id,
         what=", ".join(map(str, in_flight)),
         since=from_millis(min(each.since_ms for each in in_flight.values())),
         attempt=max(each.attempt for each in in_flight.values()),
-        effects=(yield from evidence_steps(stream, policy, given, ledger, announced)),
+        effects=(yield from evidence_steps(stream, policy, given, ledger, announced, decided=decided)),
     )
-    admit(policy, found)
+    admit(policy, found, decided=decided)
     return Opened(stream, ledger, found)
 
 
@@ -134,7 +152,7 @@ class WorkflowCore:
 
     @property
     def phase(self) -> WorkflowPhase:
-        """`Ready`, `StepInFlight`, `ParallelInFlight`, `RaceInFlight`, `Waiting` or `Completed`."""
+        """`Ready`, `StepInFlight`, `ParallelInFlight`, `RaceInFlight`, `Waiting` or `Completed`; a run that is `Failed` is not resumed."""
         return self._stream.record.phase
 
     @property
@@ -147,7 +165,7 @@ class WorkflowCore:
 
     @property
     def found(self) -> AmbiguousResume | None:
-        """What was in flight when the run was resumed with `RetryInFlight`: since when, and how far each effect had come."""
+        """What was in flight when the run was resumed to repeat it (`RetryInFlight`, or a decision): since when, and the effects."""
         return self._found
 
     def winner(self, race: str) -> str | None:

@@ -23,6 +23,7 @@ ROWS = {
     "embedded-load": [f"embedded-load-{size}{other}" for size in SIZES for other in ("", *(f"-{peer}" for peer in OTHERS))],
     "embedded-history": [f"embedded-history-{size}{other}" for size in SIZES for other in ("", *(f"-{peer}" for peer in OTHERS))],
     "embedded-disk": [f"embedded-disk-{what}" for what in ("live", "closed", *PEERS)],
+    "embedded-encryption": [f"embedded-encryption-{size}" for size in SIZES],
     "embedded-turn": [f"embedded-turn-{size}" for size in SIZES],
 }
 

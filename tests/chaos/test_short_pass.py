@@ -26,6 +26,6 @@ def test_whatever_happens_to_writers_and_log_every_answer_was_true(kind: type[Gr
         found = episode.run(ground, number=1, seed=seed, seconds=SECONDS, folder=tmp_path / "episode")
     sys.stdout.write(f"{found.summary}\n{dict(found.happened)}\n")
 
-    assert found.problems == []
+    assert not found.problems, "\n".join(found.problems)
     found.summary.require(committed=20, conflicts=5, reads=10, duplicates=1)
     assert found.happened["workers started"] >= episode.WORKERS

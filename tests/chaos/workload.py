@@ -45,6 +45,7 @@ class Writer:
         self._rng = rng
         self._name = name
         self._timeouts = hurried
+        self._labels = {"episode": checkpoints[0]}
         self._known: dict[str, Checkpoint] = {}
         self._older: dict[str, Checkpoint] = {}
         self._last: tuple[Checkpoint, int | None] | None = None
@@ -132,7 +133,7 @@ class Writer:
             pass
 
     def _list(self, _: CheckpointId) -> None:
-        self._store.list(kind=KIND, limit=50)
+        self._store.list(kind=KIND, labels=self._labels, limit=50)  # of this episode alone: nothing else is in its history
 
     def _read(self, checkpoint_id: str | None) -> None:
         if checkpoint_id is not None:
@@ -147,7 +148,7 @@ class Writer:
         known = self._known.get(checkpoint_id)
         if known is None:
             run_id = RunId(uuid5(_RUNS, checkpoint_id))
-            return Checkpoint.initial(checkpoint_id, run_id, KIND, 1, self._payload()), None
+            return Checkpoint.initial(checkpoint_id, run_id, KIND, 1, self._payload(), labels=self._labels), None
         return known.next(self._payload()), known.revision
 
     def _learnt(self, checkpoint: Checkpoint) -> None:

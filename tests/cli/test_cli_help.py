@@ -19,8 +19,9 @@ from tests.cli.command_line import inside, without_colour
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 EXPECTED_COMMANDS = {
     "archive run", "archive list", "archive verify", "anchor", "compact",
-    "demo", "init", "put", "get", "list", "log", "tail", "sql", "verify", "rebuild", "doctor", "report audit", "report retention",
-    "ingest chats", "import runifold", "topic create", "topic check", "broker up", "broker down", "broker status",
+    "demo", "init", "put", "get", "list", "log", "tail", "sql", "verify", "rebuild", "doctor", "report audit", "report recovery",
+    "report retention", "ingest chats", "import runifold", "topic create", "topic check", "broker up", "broker down", "broker status",
+    "migrate plan", "migrate run", "migrate undo", "recovery list", "recovery show", "recovery resolve", "recovery settle",
 }  # fmt: skip
 
 

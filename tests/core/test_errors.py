@@ -21,7 +21,10 @@ SAMPLES: list[CheckpointError] = [
     errors.InvalidRequest("field", "problem", hint="hint"),
     errors.InvalidPayload("$", "problem"),
     errors.TooLarge("id", size=2, limit=1),
+    errors.KeyDestroyed("id", revision=3, key_id="k"),
     errors.SchemaMismatch("what"),
+    errors.EncryptionMismatch("id", revision=3, problem="problem"),
+    errors.KeysUnavailable("source", "problem"),
     errors.OutcomeUnknown("id", event_id="e", reason="r"),
     errors.Overloaded(waiting=2, limit=1),
     errors.StorageError("place", "problem"),
@@ -41,6 +44,8 @@ SAMPLES: list[CheckpointError] = [
     recovery.AlreadyOwned("id", owner="worker-1", token=2, until=from_millis(0)),
     recovery.BranchCancelled("branch a of quote was beaten by b", step="quote", branch="a"),
     recovery.NotWaiting("id", signal="approval", found="it is ready, and ship is next"),
+    recovery.DecisionRefused("id", decision="retry", reason="r", effects=[recovery.KnownEffect("c", "k", "pure", "id", "started", 1)]),
+    recovery.RunFailed("id", actor="ann", reason="r", revision=5, what="turn 1"),
 ]
 TREE = (errors.__name__, recovery.errors.__name__)
 

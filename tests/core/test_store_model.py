@@ -164,7 +164,7 @@ class StoreAndModel(RuleBasedStateMachine):
         if wanted is not None:
             assert repr(self.store.load(which, revision=revision)) == repr(wanted)
         else:
-            ended = which in self.deleted and revision == len(stream)  # the revision that the deletion is
+            ended = which in self.deleted and revision == len(stream) - 1  # the revision that the deletion is
             self.must_fail(Deleted if ended else NotFound, lambda: self.store.load(which, revision=revision))
 
     @invariant()

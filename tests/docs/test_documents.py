@@ -20,7 +20,21 @@ TESTS = {
     for name in re.findall(r"def (test_\w+)\(", path.read_text(encoding="utf-8"))
 }
 CHECKER = tuple(f"testing/{name}" for name in ("history", "stream", "sessions", "tally", "verdict", "checker"))
-PURE = ("merkle", "position", "ids", "payload", "event", "codec", "rules", "errors", "checkpoint", "retry", "revision", *CHECKER)
+PURE = (
+    "merkle",
+    "privacy/envelope",
+    "position",
+    "ids",
+    "payload",
+    "event",
+    "codec",
+    "rules",
+    "errors",
+    "checkpoint",
+    "retry",
+    "revision",
+    *CHECKER,
+)
 
 
 def blocks(language: str) -> list[str]:
@@ -59,7 +73,7 @@ def environment() -> dict[str, str]:
 COMMAND_FOLDER = REPOSITORY / "tests" / "docs" / "bin"
 
 
-DOCUMENTS = ("guarantees", "cases", "decisions", "archive", "testing-a-store")
+DOCUMENTS = ("guarantees", "cases", "decisions", "archive", "testing-a-store", "privacy")
 
 
 @pytest.mark.parametrize("document", [f"docs/{name}.md" for name in DOCUMENTS])

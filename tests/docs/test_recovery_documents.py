@@ -10,18 +10,30 @@ from pathlib import Path
 
 import pytest
 
+from eventlog.recovery import Refusal
 from tests.docs.test_documents import REPOSITORY, environment, imported
 from tests.recovery.schemas import FOLDER, conforms
 
 RECOVERY = (REPOSITORY / "docs" / "recovery.md").read_text(encoding="utf-8")
 PAYLOADS = (REPOSITORY / "docs" / "payloads.md").read_text(encoding="utf-8")
+MIGRATIONS = (REPOSITORY / "docs" / "migrations.md").read_text(encoding="utf-8")
 PURE = (
     "agent_phases",
     "boundaries",
+    "carrying",
+    "decided_runs",
+    "decisions",
     "effect_phases",
     "fields",
     "identity",
+    "migration_report",
+    "migrations",
     "policy",
+    "runifold",
+    "runifold_agent",
+    "runifold_fields",
+    "runifold_workflow",
+    "prospects",
     "settlement",
     "usage",
     "workflow_layout",
@@ -39,9 +51,28 @@ def run(*arguments: str, folder: Path) -> str:
 
 
 def test_the_pages_programs_run(tmp_path: Path) -> None:
-    (agent, workflow) = re.findall(r"^```python\n(.*?)^```", RECOVERY, re.MULTILINE | re.DOTALL)
+    (agent, workflow, decided) = re.findall(r"^```python\n(.*?)^```", RECOVERY, re.MULTILINE | re.DOTALL)
     run("-c", agent, folder=tmp_path)
     run("-c", workflow, folder=tmp_path)
+    run("-c", decided, folder=tmp_path)
+
+
+def test_the_programs_on_migrations_run(tmp_path: Path) -> None:
+    for program in re.findall(r"^```python\n(.*?)^```", MIGRATIONS, re.MULTILINE | re.DOTALL):
+        run("-c", program, folder=tmp_path)
+
+
+def test_every_reason_to_refuse_a_migration_is_documented() -> None:
+    (table,) = re.findall(r"^\| why \|.*?\n\n", MIGRATIONS, re.MULTILINE | re.DOTALL)
+    assert set(re.findall(r"`(\w+)`", table.replace("`eventlog doctor`", ""))) == {each.value for each in Refusal}
+
+
+def test_the_agents_program_runs_on_an_encrypted_store_too(tmp_path: Path) -> None:
+    agent = re.findall(r"^```python\n(.*?)^```", RECOVERY, re.MULTILINE | re.DOTALL)[0]
+    encrypted = 'import pathlib, eventlog\ncreate_store("orders", encryption=eventlog.KeyFile(path=pathlib.Path("key.json")))'
+    assert 'create_store("orders")' in agent
+    run("-c", agent.replace('create_store("orders")', encrypted), folder=tmp_path)
+    assert b"charged" not in (tmp_path / "orders" / "log.sqlite3").read_bytes()
 
 
 def test_the_tool_calling_agent_refunds_once(tmp_path: Path) -> None:
@@ -81,7 +112,7 @@ def test_the_documented_payloads_are_as_their_schemas_say() -> None:
     for kind, text in documented.items():
         sample = re.sub(r'"[0-9a-f]{4}\.\.\."', f'"{"0" * 64}"', re.search(r"^    \{.*?^\n", text, re.MULTILINE | re.DOTALL)[0])  # type: ignore[index]
         conforms(f"{kind}.v1", json.loads(sample))
-    for kind, count in {"eventlog.agent": 3, "eventlog.workflow": 6}.items():
+    for kind, count in {"eventlog.agent": 4, "eventlog.workflow": 7}.items():
         first = json.loads(re.search(r"^    \{.*?^\n", documented[kind], re.MULTILINE | re.DOTALL)[0])  # type: ignore[index]
         shown = re.findall(r"((?:^    .*\n)+)", documented[kind], re.MULTILINE)[1]
         phases = json.loads("[" + re.sub(r"\}\n    \{", "},{", shown) + "]")

@@ -7,6 +7,7 @@ import pytest
 from eventlog import CheckpointStore, EventId, Quarantined, Revision
 from eventlog.event import GENESIS
 from eventlog.findings import FaultKind
+from eventlog.recovery import Migrations, Refusal, plan_migration, run_migration
 from eventlog.verification import verify
 from tests.kafka_log.conftest import OpenStore
 from tests.kafka_log.samples import event_of, initial, write_foreign
@@ -62,6 +63,17 @@ def test_everything_else_goes_on(store: CheckpointStore, spoiled: dict[str, str]
         store.compare_and_swap(other, None)
         store.compare_and_swap(other.next({"step": 1}), 0)
         assert store.load(other.id).revision == 1
+
+
+def test_a_migration_names_what_is_read_only_and_goes_on(store: CheckpointStore, spoiled: dict[str, str]) -> None:
+    other = initial(partition=1)
+    store.compare_and_swap(other, None)
+    steps = Migrations().register(from_=(other.kind, 1), to=(other.kind, 2), up=lambda payload: payload)
+    planned, done = plan_migration(store, steps), run_migration(store, steps)
+    assert planned == done
+    assert {each.checkpoint_id for each in done.refused} == set(spoiled.values())
+    assert {each.why for each in done.refused} == {Refusal.QUARANTINED}
+    assert store.load(other.id).schema_version == 2
 
 
 def test_what_was_found_is_reported_with_its_reason(store: CheckpointStore, spoiled: dict[str, str]) -> None:

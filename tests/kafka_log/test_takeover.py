@@ -16,6 +16,7 @@ from eventlog.kafka.topic import partition_of
 from eventlog.log import Record
 from tests.kafka_log.conftest import OpenStore
 from tests.kafka_log.samples import PARTITIONS, event_of, initial
+from tests.metrics.counting import adds
 from tests.waiting import eventually
 
 
@@ -158,7 +159,7 @@ def test_a_caller_that_cannot_wait_learns_that_the_outcome_is_unknown_and_resolv
     store.compare_and_swap(first, None)
     tail = StoppedTail(store, monkeypatch)
     following = first.next({"step": 1})
-    with pytest.raises(OutcomeUnknown) as caught:
+    with adds(1, "eventlog_unknown_outcomes_total", "kafka"), pytest.raises(OutcomeUnknown) as caught:
         store.compare_and_swap(following, 0, timeout=0.5)
     assert caught.value.event_id == following.event_id
     tail.let_go.set()
@@ -173,3 +174,38 @@ def test_an_owner_knows_its_topic_before_it_sends_so_that_sending_never_blocks_t
         assert owner._metadata.partitions_for_topic(topic) is not None
     finally:
         client.discard(owner)
+
+
+@pytest.mark.parametrize("behind", [1, 2], ids=["a new event where one stands", "an event that follows an old revision"])
+def test_a_loser_at_an_owner_fenced_unknowingly_is_told_the_current_revision(
+    opening: OpenStore, monkeypatch: pytest.MonkeyPatch, behind: int
+) -> None:
+    """Its heads are old and it does not know: a process that was stopped for a while, whose tail has not come on yet."""
+    fenced, owner = opening(), opening()
+    first = initial()
+    fenced.compare_and_swap(first, None)
+    second = first.next({"writer": "fenced"})
+    fenced.compare_and_swap(second, 0)
+    tail = StoppedTail(fenced, monkeypatch)
+    current = second
+    for _ in range(3):
+        following = current.next({"writer": "owner"})
+        owner.compare_and_swap(following, current.revision)
+        current = following
+
+    told: list[object] = []
+
+    def lose() -> None:
+        loser = first.next({"writer": "late"}) if behind == 1 else first.model_copy(update={"event_id": initial().event_id})
+        try:
+            told.append(fenced.compare_and_swap(loser, 0 if behind == 1 else None))
+        except Conflict as error:
+            told.append(error.actual)
+
+    caller = threading.Thread(target=lose)
+    caller.start()
+    caller.join(1.0)
+    assert told == [], "a refusal named a revision that was not the current one any more"
+    tail.let_go.set()
+    caller.join(30)
+    assert told == [current.revision]

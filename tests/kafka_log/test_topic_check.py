@@ -7,7 +7,8 @@ from kafka import KafkaAdminClient
 
 from eventlog import ConfigurationError, InvalidRequest, NotAStore, create_store, open_store
 from eventlog.address import KafkaAddress
-from eventlog.kafka.topic import DAY_MS, TopicSpec, TopicState, check_topic, create_topic, differences, partition_of
+from eventlog.kafka.keys_topic import check_topics
+from eventlog.kafka.topic import DAY_MS, TopicSpec, TopicState, create_topic, differences, partition_of
 
 RIGHT = {
     "cleanup.policy": "compact",
@@ -71,7 +72,7 @@ def test_opening_a_wrong_topic_is_refused_listing_every_difference(broker: str, 
     assert "max.compaction.lag.ms" in names
     for difference in caught.value.differences:
         assert difference in str(caught.value)
-    assert caught.value.differences == tuple(check_topic(KafkaAddress((broker,), topic)))
+    assert caught.value.differences == tuple(check_topics(KafkaAddress((broker,), topic)))
 
 
 def test_opening_makes_no_topic(broker: str, topic: str) -> None:
@@ -82,7 +83,7 @@ def test_opening_makes_no_topic(broker: str, topic: str) -> None:
 
 def test_a_topic_is_made_once(broker: str, topic: str) -> None:
     create_store(f"kafka://{broker}/{topic}", partitions=1)
-    assert check_topic(KafkaAddress((broker,), topic)) == []
+    assert check_topics(KafkaAddress((broker,), topic)) == []
     with pytest.raises(ConfigurationError, match="already exists"):
         create_store(f"kafka://{broker}/{topic}", partitions=1)
 

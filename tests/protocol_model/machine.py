@@ -62,7 +62,7 @@ class Protocol(RuleBasedStateMachine):
     # -- callers ------------------------------------------------------------------------------------------------
 
     @precondition(only("propose"))
-    @rule(process=process, which=which, jump=st.sampled_from([0, 0, 0, 0, -1, 1]), count=st.integers(1, 3), timeout=timeout)
+    @rule(process=process, which=which, jump=st.sampled_from([0, 0, 0, 0, -1, -2, -3, 1]), count=st.integers(1, 3), timeout=timeout)
     def propose(self, process: int, which: int, jump: int, count: int, timeout: float) -> None:
         self.world.propose(process, which, jump, count, timeout)
 

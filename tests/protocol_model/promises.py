@@ -122,7 +122,7 @@ class Promises:
         self.never[event_id] = why
 
     def _justified(self, asked: Asked, error: CheckpointError) -> None:
-        """A refusal is true of a state that the log had between the call and its answer, or stays true for ever."""
+        """A refusal is true of a state that the log had between the call and its answer."""
         proposal, known, now = asked.proposal, asked.known, self.revision(asked.proposal.checkpoint_id)
         if isinstance(error, NotFound) and not isinstance(error, Deleted):
             hold(known is None, f"revision {known} was acknowledged, and the checkpoint is reported as absent")
@@ -132,8 +132,7 @@ class Promises:
             assert isinstance(error, Conflict)
             actual = -1 if error.actual is None else error.actual
             hold(actual <= (-1 if now is None else now), f"a conflict with revision {actual}, which is not in the log")
-            lagging = actual < (-1 if known is None else known)
-            hold(not lagging or actual >= proposal.revision, f"a conflict with revision {actual}, when {known} was acknowledged")
+            hold(actual >= (-1 if known is None else known), f"a conflict with revision {actual}, when {known} was acknowledged")
 
     def tell(self, checkpoint_id: str, revision: int) -> None:
         """Somebody has learnt of a revision."""

@@ -123,6 +123,17 @@ class RefusesWithoutCatchingUp(PartitionWriter):
         return super()._validate(item, heads)
 
 
+class DoubtsOnlyWhatIsAhead(PartitionWriter):
+    """The same, but for a caller who has seen more than these heads."""
+
+    def _validate(self, item: Item, heads: dict[str, Head]) -> bytes | None:
+        assert item.proposal is not None
+        head, expected = heads.get(item.proposal.checkpoint_id), item.proposal.expected
+        if expected is None or (head is not None and expected <= head.revision):
+            item.caught_up = True
+        return super()._validate(item, heads)
+
+
 class LooksAtTheLastAcknowledgementOnly(PartitionWriter):
     """Commits although a record of the transaction was given up."""
 
@@ -242,6 +253,7 @@ STEPS: dict[tuple[str, int], dict[str, Removal] | str] = {
         "proposals_are_validated_without_their_own_batch": Removal(Variant(writer=ForgetsItsOwnBatch)),
         "a_conflict_is_answered_from_an_event_that_is_only_proposed": Removal(Variant(writer=RefusesForAProposedEvent)),
         "a_refusal_by_lagging_heads_is_not_doubted": Removal(Variant(writer=RefusesWithoutCatchingUp)),
+        "a_loser_is_told_a_revision_by_lagging_heads": Removal(Variant(writer=DoubtsOnlyWhatIsAhead)),
     },
     (APPEND, 2): {
         "the_broker_does_not_verify_transactions": Removal(Variant(verification=False), ("a commit comes again in the next transaction",))

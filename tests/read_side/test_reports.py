@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,7 +23,7 @@ def projection(tmp_path: Path) -> Iterator[Projection]:
 
 
 def test_every_report_says_what_it_answers_and_runs_without_parameters(projection: Projection) -> None:
-    assert {"audit", "retention"} <= set(REPORTS)
+    assert {"audit", "growth", "retention"} <= set(REPORTS)
     for report in REPORTS.values():
         assert report.title
         assert report.answers.endswith(".")
@@ -30,6 +31,34 @@ def test_every_report_says_what_it_answers_and_runs_without_parameters(projectio
         assert len(table.columns) == len(table.types) > 0
         for name in report.parameters:
             assert f"${name}" in report.sql
+
+
+def test_growth_counts_revisions_by_kind_and_day(projection: Projection) -> None:
+    day = 86_400_000
+    midnight = START // day * day
+    projection.apply(
+        Batch(
+            {0: 5},
+            rows=[
+                row(1, 0, offset=0, recorded_at=midnight + 1),
+                row(1, 1, offset=1, recorded_at=midnight + day - 1),
+                row(1, 2, offset=2, recorded_at=midnight + day, event_type="DELETED"),
+                row(2, 0, offset=3, recorded_at=midnight + day, kind="acme.bill"),
+                row(3, 7, offset=4, recorded_at=midnight + 2 * day, event_type="IMPORTED"),
+            ],
+        )
+    )
+    first = datetime.datetime.fromtimestamp(midnight / 1000, datetime.UTC).date()
+    table = run(projection, "growth")
+    kind = row(1).kind
+    assert [line[:6] for line in table.rows] == [
+        (first, kind, 2, 1, 1, 0),
+        (first + datetime.timedelta(1), "acme.bill", 1, 1, 1, 0),
+        (first + datetime.timedelta(1), kind, 1, 1, 0, 1),
+        (first + datetime.timedelta(2), kind, 1, 1, 1, 0),
+    ]
+    assert table.rows[0][6:] == (2 * row(1).payload_size, 2 * row(1).stored_size)
+    assert len(run(projection, "growth", {"since": midnight + day, "until": midnight + 2 * day, "kind": "acme.bill"}).rows) == 1
 
 
 def test_the_audit_says_who_wrote_which_revision_in_the_logs_order(projection: Projection) -> None:
@@ -88,6 +117,35 @@ def test_retention_says_what_is_held_by_tenant_kind_and_phase(projection: Projec
     assert (lines[0]["oldest"], lines[0]["newest"]) == (start, start + datetime.timedelta(seconds=1))
     assert len(run(projection, "retention", {"tenant": "north"}).rows) == 1
     assert run(projection, "retention", {"kind": "none"}).rows == []
+
+
+def test_recovery_lists_unfinished_runs_since_they_left_their_last_stable_phase(projection: Projection) -> None:
+    agent: dict[str, Any] = {"kind": "eventlog.agent"}
+    workflow: dict[str, Any] = {"kind": "eventlog.workflow"}
+    rows = [
+        row(1, 0, offset=0, phase="ready_for_turn", **agent),
+        row(1, 1, offset=1, phase="turn_in_flight", **agent),
+        row(1, 2, offset=2, phase="ready_for_turn", **agent),
+        row(2, 0, offset=3, phase="waiting", tenant="north", **workflow),
+        row(3, 0, offset=4, phase="turn_in_flight"),  # of another kind: no run
+        row(4, 0, offset=5, phase="step_in_flight", **workflow),
+        row(4, 1, offset=6, phase="step_in_flight", event_type="DELETED", **workflow),
+        row(5, 0, offset=7, phase="ready", **workflow),
+        row(1, 3, offset=8, phase="turn_in_flight", **agent),
+        row(1, 4, offset=9, phase="turn_in_flight", **agent),
+        row(6, 0, offset=10, phase="failed", **workflow),
+    ]
+    projection.apply(batch_of(rows))
+
+    def found(**parameters: object) -> list[tuple[str, int, int]]:
+        table = run(projection, "recovery", parameters)
+        lines = [dict(zip(table.columns, line, strict=True)) for line in table.rows]
+        return [(str(line["checkpoint_id"]), line["revision"], round(line["since"].timestamp() * 1000) - START) for line in lines]
+
+    waiting, turn = (row(2).checkpoint_id, 0, 3000), (row(1).checkpoint_id, 4, 8000)
+    assert found() == [waiting, turn]
+    assert found(limit=1) == found(kind="eventlog.workflow") == found(tenant="north") == found(older_than=START + 8000) == [waiting]
+    assert found(older_than=START + 8001) == [waiting, turn]
 
 
 @pytest.mark.parametrize(

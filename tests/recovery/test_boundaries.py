@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from eventlog.recovery.boundaries import Boundary
-from tests.recovery import agent_kill_table, workflow_kill_table
+from tests.recovery import agent_kill_table, migration_kill_table, workflow_kill_table
 from tests.recovery.agent_kill_table import ENDS
 from tests.recovery.order_workflow import UNDISTURBED
+from tests.recovery.victims import DECISION_KILLS
 
 LIBRARY = Path(__file__).resolve().parents[2] / "eventlog" / "recovery"
 WRITES = {"compare_and_swap_many", "import_revision", "delete"}
@@ -19,9 +20,10 @@ WRITES = {"compare_and_swap_many", "import_revision", "delete"}
 
 AGENT = agent_kill_table.all_kills()
 WORKFLOW = workflow_kill_table.all_kills()
+MIGRATION = migration_kill_table.all_kills()
 
 
-@pytest.mark.parametrize("kills", [AGENT, WORKFLOW], ids=["agent", "workflow"])
+@pytest.mark.parametrize("kills", [AGENT, WORKFLOW, DECISION_KILLS, MIGRATION], ids=["agent", "workflow", "decision", "migration"])
 def test_the_kills_are_before_and_after_each_write(kills: list[str]) -> None:
     assert len(set(kills)) == len(kills)
     for write in writes(kills):
@@ -29,7 +31,7 @@ def test_the_kills_are_before_and_after_each_write(kills: list[str]) -> None:
 
 
 def test_the_kills_are_at_every_boundary_and_in_every_call() -> None:
-    assert {write.split()[0] for write in writes(AGENT) | writes(WORKFLOW)} == set(Boundary)
+    assert {write.split()[0] for write in writes([*AGENT, *WORKFLOW, *DECISION_KILLS, *MIGRATION])} == set(Boundary)
     assert within(AGENT) == {"model", "hold_stock again", *ENDS}
     assert within(WORKFLOW) == set(UNDISTURBED)
 
@@ -57,8 +59,8 @@ def test_the_library_writes_nowhere_but_at_its_boundaries() -> None:
                 continue
             function = called(node)
             assert function not in WRITES, path
-            assert function != "compare_and_swap" or path.name == "steps.py", path
-            if function in {"Commit", "Advance", "_commit", "end_steps", "create_steps"}:
+            assert function not in {"compare_and_swap", "migrate_revision"} or path.name == "steps.py", path
+            if function in {"Commit", "Advance", "_commit", "end_steps", "create_steps", "commit_each"}:
                 arguments = [ast.unparse(each) for each in node.args]
                 boundaries = [name for each in arguments for name in re.findall(r"\bBoundary\.(\w+)", each)]
                 assert boundaries or "boundary" in arguments or "write.boundary" in arguments, (

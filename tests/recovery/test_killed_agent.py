@@ -26,6 +26,8 @@ from tests.recovery.samples import AGENT, DEFINITION, MODEL, Outside
 from tests.recovery.victims import Job, Victims, victims
 from tests.store.samples import nothing_written
 
+pytestmark = pytest.mark.long_on_kafka
+
 UNDISTURBED = {"model": 1, "look_up": 1, "charge_card": 1, "send_mail": 1, "book_courier": 1, "knock": 2, "hold_stock": 1}
 OUTPUTS = {"send_mail": {"mailed": 7}, "hold_stock": {"held": 7}}
 

@@ -18,6 +18,8 @@ from tests.recovery.victims import Job, Victims, victims
 from tests.recovery.workflow_kill_table import GROUPS, Row
 from tests.store.samples import nothing_written
 
+pytestmark = pytest.mark.long_on_kafka
+
 
 @pytest.fixture(scope="module")
 def killer() -> Iterator[Victims]:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+DECISION_KILLS = ["before run_decided", "after run_decided"]
 
 
 class Job(NamedTuple):
@@ -28,7 +29,7 @@ class Job(NamedTuple):
     checkpoint_id: str
     outside: str  # the file that its calls leave lines in
     kill: str  # `before turn_in_flight`, `after effect_started send_mail`, `in model`
-    mode: str = "sync"  # or async; or resume: as the retry of a run that another victim has left; or workflow
+    mode: str = "sync"  # or async, workflow, migrate, undo; or resume: as the retry of a run that another has left; or decide: about it
 
 
 class Victims:
@@ -84,7 +85,8 @@ def _main() -> None:
 def _perform(job: Job) -> None:
     from eventlog import open_store
     from eventlog.aio import AsyncCheckpointStore
-    from eventlog.recovery import AgentRun, AsyncAgentRun, AsyncEffectStore, EffectStore, RetryInFlight, Settlement
+    from eventlog.recovery import AgentRun, AsyncAgentRun, AsyncEffectStore, Decision, Decisions, EffectStore, RetryInFlight, Settlement
+    from tests.recovery.migration_kill_table import victim
     from tests.recovery.order_agent import FIRST_STATE, OrderAgent
     from tests.recovery.order_workflow import OrderWorkflow, live
     from tests.recovery.samples import AGENT, DEFINITION, MODEL, Outside
@@ -93,6 +95,9 @@ def _perform(job: Job) -> None:
         if point == job.kill:
             os.kill(os.getpid(), signal.SIGKILL)
 
+    if job.mode in ("migrate", "undo"):
+        victim(job.mode, open_store(job.address, tenant=job.tenant, actor="victim"), job.tenant, at)
+        return
     agent = OrderAgent(Outside(Path(job.outside)), at)
     order = OrderWorkflow(Outside(Path(job.outside)), at)
     _watch_writes(order if job.mode == "workflow" else agent, at)
@@ -109,6 +114,8 @@ def _perform(job: Job) -> None:
             await agent.work_async(run)
 
         asyncio.run(main())
+    elif job.mode == "decide":
+        Decisions(store).resolve(job.checkpoint_id, Decision.RETRY, actor="victim", reason="to be repeated")
     elif job.mode == "resume":
         effects = EffectStore(store)
         run = AgentRun.resume(store, job.checkpoint_id, policy=RetryInFlight(effects=effects), **identity)

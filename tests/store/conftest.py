@@ -6,7 +6,6 @@ needs an empty store, or closes one, asks for `fresh_address`. The Kafka half ru
 
 from __future__ import annotations
 
-import importlib.util
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,15 +14,9 @@ from typing import NamedTuple
 import pytest
 
 from eventlog import CheckpointStore, create_store, open_store
+from eventlog.privacy.providers.key_file import KeyFile
 
-KAFKA_LOG = importlib.util.find_spec("eventlog.kafka.log") is not None
-KINDS = [
-    "embedded",
-    pytest.param(
-        "kafka",
-        marks=[pytest.mark.broker, pytest.mark.skipif(not KAFKA_LOG, reason="eventlog/kafka/log.py is not written yet")],
-    ),
-]
+KINDS = ["embedded", "embedded, encrypted", pytest.param("kafka", marks=pytest.mark.broker)]
 
 Opened = dict[str, "Shared"]
 
@@ -34,13 +27,14 @@ class Shared(NamedTuple):
 
 
 def made(kind: str, request: pytest.FixtureRequest, folder: Path) -> str:
-    """The address of a new store."""
-    if kind == "embedded":
+    """The address of a new store. An encrypted one has its key file beside it, which it remembers."""
+    if kind.startswith("embedded"):
         address = str(folder / "store")
     else:
         broker: str = request.getfixturevalue("broker")
         address = f"kafka://{broker}/store-contract-{uuid.uuid4().hex[:12]}?state={folder / 'state'}"
-    create_store(address, partitions=2, replication=1)
+    encryption = KeyFile(path=folder / "key.json") if kind.endswith("encrypted") else None
+    create_store(address, partitions=2, replication=1, encryption=encryption)
     return address
 
 

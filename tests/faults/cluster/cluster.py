@@ -54,6 +54,7 @@ class Cluster:
                 "controller.quorum.voters": ",".join(f"{each}@{HOST}:{controller[each]}" for each in NODES),
                 "broker.session.timeout.ms": _SESSION_MS,
                 "broker.heartbeat.interval.ms": "400",
+                "auto.leader.rebalance.enable": "false",  # a test says who leads; a rebalance every five minutes would say otherwise
             }
             self.brokers[node] = LocalBroker(
                 directory=run_folder / f"{name}-{node}",

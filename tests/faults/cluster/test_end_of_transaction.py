@@ -21,11 +21,12 @@ class Stream:
     """One checkpoint, advanced by one caller, and the proxies between it and its partition."""
 
     def __init__(self, cluster: Cluster, topic: str, store: Recorder) -> None:
-        self.coordinator: KafkaProxy = cluster.proxies[cluster.coordinator(f"{topic}-writer-0")]
-        self.leader: KafkaProxy = cluster.proxies[cluster.leader(topic)]
         self.store = store
         self.current = Checkpoint.initial(CheckpointId.new(), RunId.new(), "test.end", 1, {})
         store.compare_and_swap(self.current, None)
+        # Behind the first commit: until then a broker that an earlier test has started again may still take its partitions back.
+        self.coordinator: KafkaProxy = cluster.proxies[cluster.coordinator(f"{topic}-writer-0")]
+        self.leader: KafkaProxy = cluster.proxies[cluster.leader(topic)]
 
     def advance(self) -> bool:
         """Commits one more revision; whether its receipt is that of a retry."""

@@ -45,7 +45,8 @@ class Broker:
             while (head := connection.recv(4, socket.MSG_WAITALL)) and len(head) == 4:
                 api, _, correlation = struct.unpack(">hhi", connection.recv(int.from_bytes(head, "big"), socket.MSG_WAITALL)[:8])
                 self.received.append((api, correlation))
-                connection.sendall(struct.pack(">ii", 4, correlation))
+                with contextlib.suppress(OSError):  # who asked has hung up; what else it sent counts all the same
+                    connection.sendall(struct.pack(">ii", 4, correlation))
         except OSError:
             return
         finally:
@@ -161,7 +162,7 @@ def test_what_is_stalled_holds_up_its_own_connection_until_it_is_released(
     other = connect()
     assert other.ask(Api.END_TXN, 3) == 3
     assert client.silent()
-    assert broker.received[:2] == [(Api.END_TXN, 1), (Api.PRODUCE, 2)]
+    eventually(lambda: [each for each in broker.received if each[1] != 3] == [(Api.END_TXN, 1), (Api.PRODUCE, 2)])
     proxy.release()
     assert [client.answer(), client.answer()] == [1, 2]
 

@@ -13,6 +13,7 @@ _CALL = re.compile(r"^(?P<pid>\d+) +(?P<name>\w+)\((?P<arguments>.*)\) += (?P<re
 _RESUMED = re.compile(r"^(\d+) +<\.\.\. \w+ resumed>(.*)$")
 _DESCRIPTOR = re.compile(r"^\d+<([^>]*)>")
 _NAMES = re.compile(r'"([^"]*)"')
+_NOTE = re.compile(r'\[\\"(attempt|answer|step)\\", \\"([^\\]*)\\"')
 WRITES = ("write", "pwrite64", "writev", "pwritev", "pwritev2", "ftruncate", "fallocate", "copy_file_range", "sendfile")
 FLUSHES = ("fsync", "fdatasync")
 TRACED = (*WRITES, *FLUSHES, "?rename", "renameat", "renameat2", "?link", "linkat", "?unlink", "unlinkat", "openat", "sendto")
@@ -21,7 +22,7 @@ TRACED = (*WRITES, *FLUSHES, "?rename", "renameat", "renameat2", "?link", "linka
 class Flushing:
     """Follows what is written and not flushed yet: files by their names, directories whose names have changed."""
 
-    def __init__(self, *, directory: str, disposable: Iterable[str], nameless: Iterable[str] = ()) -> None:
+    def __init__(self, *, directory: str, disposable: Iterable[str], nameless: Iterable[str] = (), concurrent: bool = False) -> None:
         self._directory = directory
         self._disposable = tuple(disposable)  # beginnings of names on which no answer rests
         self._nameless = tuple(nameless)  # ends of names that may be lost with their directory
@@ -29,6 +30,10 @@ class Flushing:
         self._filled: set[str] = set()  # written to at all: an empty file's name may be lost
         self._unflushed: set[str] = set()
         self._unnamed: set[str] = set()  # files whose name their directory has not been flushed with
+        # Of several threads, one may write for the next group before another has told of the last one. Then what is seen of an answer is
+        # only that something was written and flushed behind its attempt.
+        self._concurrent = concurrent
+        self._flushed_since: dict[str, set[str]] = {}  # attempt: the files written and flushed since
         self.faults: list[str] = []
         self.answers = 0
 
@@ -44,6 +49,9 @@ class Flushing:
         if name in WRITES and path.startswith(self._directory):
             self._wrote(path, line)
         elif name in FLUSHES:
+            if path in self._unflushed:
+                for since in self._flushed_since.values():
+                    since.add(path)
             self._unflushed.discard(path)
             self._unnamed = {each for each in self._unnamed if each.rpartition("/")[0] != path}
         elif name == "openat" and "O_CREAT" in arguments:
@@ -61,10 +69,22 @@ class Flushing:
             self._there.add(target)
         elif name.startswith("unlink"):
             self._removed(_NAMES.findall(arguments)[0], line)
-        elif name == "sendto" and ('\\"answer\\"' in arguments or '\\"done\\"' in arguments):
+        elif name == "sendto" and (note := _NOTE.search(arguments)) is not None:
+            self._told(note[1], note[2], arguments, line)
+
+    def _told(self, kind: str, about: str, arguments: str, line: str) -> None:
+        if kind == "attempt":
+            self._flushed_since[about] = set()
+        elif kind == "answer" or '\\"done\\"' in arguments:
             self.answers += 1
             names = {each for each in self._unnamed & self._filled if not each.endswith(self._nameless)}
-            early = sorted(each for each in self._unflushed | names if not self._may_be_lost(each))
+            unflushed = self._unflushed
+            if self._concurrent:
+                in_a_journal = {
+                    each.removesuffix("-wal") for each in self._there if each.endswith("-wal")
+                }  # written back by another thread
+                unflushed = unflushed - self._flushed_since.pop(about, set()) - in_a_journal
+            early = sorted(each for each in unflushed | names if not self._may_be_lost(each))
             if early:
                 self.faults.append(f"answered before {', '.join(early)} was flushed: {line[:200]}")
 

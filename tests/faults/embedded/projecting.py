@@ -8,6 +8,7 @@ from pathlib import Path
 from projections.engine import Projection
 from projections.rows import Batch, RevisionRow
 from projections.snapshot import private_copy, snapshot
+from projections.stream import since
 from tests.faults.embedded.notes import DONE, Notes, told
 from tests.read_side.samples import batches, everything, log, opened
 
@@ -72,8 +73,14 @@ def check_projection(notes: Notes, directory: str, said: list[str]) -> None:
 def _holds_what_it_says(projection: Projection, rows: Sequence[RevisionRow]) -> int:
     positions = projection.positions()
     expected = [row for row in rows if row.offset < positions[row.partition]]
-    found = projection.query('SELECT partition, "offset", event_id::VARCHAR, event FROM revisions')
-    assert sorted(found) == sorted((row.partition, row.offset, row.event_id, row.event) for row in expected)
+    found = [
+        (each.partition, each.offset, each.event)
+        for number, end in positions.items()
+        for each in since(projection, number, 0, end, len(rows))
+    ]
+    assert sorted(found) == sorted((row.partition, row.offset, row.event) for row in expected)
+    named = projection.query('SELECT partition, "offset", event_id::VARCHAR FROM revisions')
+    assert sorted(named) == sorted((row.partition, row.offset, row.event_id) for row in expected)
     latest = {row.checkpoint_id: row for row in expected}
     heads = projection.heads(list(latest))
     assert {key: (head.revision, head.event) for key, head in heads.items()} == {

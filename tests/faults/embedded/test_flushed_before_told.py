@@ -18,9 +18,11 @@ pytestmark = pytest.mark.strace
 _DISPOSABLE = ("log.sqlite3-shm", "projection.duckdb", "rebuild-projection.duckdb")
 
 
-def followed(trials: Trials, folder: Path, disposable: tuple[str, ...], nameless: tuple[str, ...] = ()) -> Flushing:
+def followed(
+    trials: Trials, folder: Path, disposable: tuple[str, ...], nameless: tuple[str, ...] = (), *, concurrent: bool = False
+) -> Flushing:
     ended = trials.run([f"trace={','.join(TRACED)}"], names=True)
-    flushing = Flushing(directory=str(folder / "trial"), disposable=disposable, nameless=nameless)
+    flushing = Flushing(directory=str(folder / "trial"), disposable=disposable, nameless=nameless, concurrent=concurrent)
     flushing.read(ended.trace)
     return flushing
 
@@ -29,7 +31,7 @@ def followed(trials: Trials, folder: Path, disposable: tuple[str, ...], nameless
 def test_nothing_is_answered_before_it_is_flushed(
     warm: WarmProcess, folder: Path, begun: Callable[[str | None], Begun], workload: Workload
 ) -> None:
-    flushing = followed(Trials(warm, folder, begun, workload), folder, _DISPOSABLE)
+    flushing = followed(Trials(warm, folder, begun, workload), folder, _DISPOSABLE, concurrent=workload.task == "together")
     assert not flushing.faults, flushing.faults[0]
     assert flushing.answers > 15
 

@@ -21,6 +21,7 @@ from eventlog import (
 from eventlog.errors import Busy, CheckpointError
 from eventlog.kafka.log import KafkaLog
 from eventlog.projector import PROJECTION_FILE
+from projections.identity import FORMAT_VERSION
 from tests.faults.topic.conftest import OpenTopic
 from tests.faults.topic.topics import Topic
 from tests.kafka_log.samples import initial
@@ -177,7 +178,9 @@ class TestSomebodyElsesProjection:
             file.execute("UPDATE meta SET format_version = format_version + 1")
             file.execute("ALTER TABLE meta RENAME COLUMN store_id TO whose")  # a newer version may name things anew
         before = path.read_bytes()
-        with pytest.raises(ConfigurationError, match="format version 2, expected format version 1") as caught:
+        with pytest.raises(
+            ConfigurationError, match=f"format version {FORMAT_VERSION + 1}, expected format version {FORMAT_VERSION}"
+        ) as caught:
             opening("newer")
         assert "Keep that file" in caught.value.hint
         assert path.read_bytes() == before

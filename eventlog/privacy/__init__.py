@@ -1,0 +1,1 @@
+"""What keeps payloads private: envelopes, data keys, and the providers of the keys that wrap them."""
