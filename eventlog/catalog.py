@@ -7,6 +7,8 @@ from datetime import datetime
 from typing import Any, NamedTuple, Protocol
 from uuid import UUID
 
+from eventlog.archive.directory import Archive
+from eventlog.archive.replay import ArchiveAndLog
 from eventlog.checkpoint import from_millis
 from eventlog.errors import InvalidRequest
 from eventlog.ids import CheckpointId, EventId, RunId
@@ -14,6 +16,7 @@ from eventlog.position import Position
 from eventlog.privacy.access_trail import follow_accesses
 from eventlog.privacy.recorder import AccessRecorder
 from eventlog.projection_errors import translated
+from eventlog.projector import Archived
 from eventlog.revision import Gap
 from projections import heads, history, reports
 from projections.database import Table
@@ -56,7 +59,7 @@ class CurrentProjection(Protocol):
 
     def current(self) -> Projection: ...
     def backlog(self) -> tuple[int | None, int | None]: ...
-    def rebuild(self, progress: Callable[[int], None] | None = None) -> None: ...
+    def rebuild(self, progress: Callable[[int], None] | None = None, archived: Archived | None = None) -> None: ...
     def close(self) -> None: ...
 
 
@@ -131,9 +134,13 @@ class Catalog:
         with translated():
             return self._with_accesses().sql(statement)
 
-    def rebuild(self, progress: Callable[[int], None] | None = None) -> None:
-        """Makes the projection anew from the log and puts it in the place of the old one. Reads go on meanwhile."""
-        self._projector.rebuild(progress)
+    def rebuild(self, progress: Callable[[int], None] | None = None, *, archive: Archive | None = None) -> None:
+        """Makes the projection anew from the log, or from its archive and the log, and puts it in the place of the old one.
+
+        Reads go on meanwhile. Raises `HistoryRemoved` when revisions would be lost, `Corrupted` naming a segment of the archive that is
+        missing, altered or out of order, or an event of the log that is another than the archived one.
+        """
+        self._projector.rebuild(progress, None if archive is None else lambda log: ArchiveAndLog(archive, log))
 
     def projection(self) -> Projection:
         """The projection itself, up to date: for `doctor`, `verify` and the tests."""

@@ -26,6 +26,7 @@ _PREAMBLE = len(MARKER) + 8
 _HASH = 32
 SALT_BYTES = 16
 TENANT_WITHIN = 512  # bytes from an event's start: event id, type and tenant (at most 100 characters) take 150 at most
+_EMPTY_BODY = b"\x00\x00"  # neither salt nor payload
 
 
 def schema_text(name: str) -> str:
@@ -144,6 +145,16 @@ def decode(data: bytes, *, verify: bool = True) -> CheckpointEvent:
     if verify:
         check_body(event, hashlib.sha256(event.salt + event.stored).digest())
     return event
+
+
+def without_body(data: bytes) -> bytes:
+    """The event with an empty body, as an erasure or a compact leaves it: its header and hash are the same."""
+    return data[: header_end(data)] + _EMPTY_BODY
+
+
+def header_end(data: bytes) -> int:
+    """Where the body begins. Raises `SchemaMismatch` or `Corrupted`."""
+    return _read_header(data)[3].tell()
 
 
 def _schema_of(data: bytes) -> EventSchema:

@@ -13,6 +13,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from eventlog.address import DirectoryAddress, KafkaAddress, parse_address
+from eventlog.archive.directory import Archive
+from eventlog.archive.margin import MarginState, archive_margin
+from eventlog.archive.remembered import remembered
 from eventlog.embedded_files import LOG_FILE
 from eventlog.errors import CheckpointError
 from eventlog.opening import open_store
@@ -225,6 +228,30 @@ def _gaps(store: CheckpointStore, _where: DirectoryAddress | KafkaAddress) -> Ch
     return Check("gaps", State.WARN, detail, "What compaction removed is gone from the log; `eventlog log ID` shows where.")
 
 
+def _archive(store: CheckpointStore, where: DirectoryAddress | KafkaAddress) -> Check:
+    directory = remembered(store.log.directory)
+    archive = None if directory is None else Archive(directory=directory)
+    if archive is not None:
+        archive.require()
+        archive.require_of(store.log.identity)
+    if isinstance(where, DirectoryAddress):
+        return Check("archive", State.OK, "none" if archive is None else f"{archive.directory}, up to {archive.end()}")
+    from eventlog.kafka.topic import TopicSpec
+
+    margin = archive_margin(store, archive, hold_ms=TopicSpec.of(where).hold_ms)
+    kept = "no archive" if archive is None else f"{archive.directory}, up to {archive.end()}"
+    left = f"{kept}; compaction may remove what is not archived in {margin.left_ms / 3_600_000:.1f} hours"
+    if margin.state is MarginState.SAFE:
+        return Check("archive", State.OK, left)
+    if archive is None:
+        advice = "What compaction removes is then only in this projection: keep an archive with `eventlog archive run --to DIR`."
+        return Check("archive", State.WARN, f"{kept}; revisions are older than half of the topic's hold", advice)
+    advice = "Run `eventlog archive run` now, and more often: with --every it keeps on."
+    if margin.state is MarginState.SHORT:
+        return Check("archive", State.WARN, f"{left}: less than half of the hold", advice)
+    return Check("archive", State.FAIL, f"{kept}; compaction may have overtaken it {-margin.left_ms / 3_600_000:.1f} hours ago", advice)
+
+
 def _access(store: CheckpointStore, _where: DirectoryAddress | KafkaAddress) -> Check:
     recorder = store.recorder
     if recorder is None:
@@ -240,6 +267,7 @@ _LOOKS: dict[str, Callable[[CheckpointStore, DirectoryAddress | KafkaAddress], C
     "projection": _projection,
     "quarantine": _quarantine,
     "gaps": _gaps,
+    "archive": _archive,
     "access": _access,
 }
 

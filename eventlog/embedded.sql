@@ -1,4 +1,5 @@
--- The embedded log. `events` is only ever appended to: a position is given once, in commit order.
+-- The embedded log. `events` is only ever appended to: a position is given once, in commit order. (A compact takes the body of a superseded
+-- event that is archived; see embedded_stub.py.)
 
 -- name: tables
 CREATE TABLE meta (
@@ -60,3 +61,23 @@ SELECT recorded_at FROM events WHERE position = ?;
 
 -- name: settle
 INSERT INTO meta (key, value) VALUES ('settled_at', ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value;
+
+-- name: superseded
+-- Of a stretch of positions: what a later revision follows, is old enough, and is not a stub yet.
+SELECT position, checkpoint_id, revision, recorded_at, checksum, event
+FROM events AS e
+WHERE position BETWEEN ? AND ? AND recorded_at < ? AND substr(event, 1, 2) <> x'c302'
+    AND EXISTS (SELECT 1 FROM events AS later WHERE later.checkpoint_id = e.checkpoint_id AND later.revision > e.revision)
+ORDER BY position;
+
+-- name: replace
+UPDATE events SET event = ?, checksum = ? WHERE position = ? AND checksum = ?;
+
+-- name: note
+INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value;
+
+-- name: noted
+SELECT value FROM meta WHERE key = ?;
+
+-- name: forget
+DELETE FROM meta WHERE key = ?;

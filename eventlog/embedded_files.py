@@ -17,10 +17,12 @@ from urllib.parse import quote
 
 from crc32c import crc32c
 
+from eventlog.embedded_stub import is_stub, opened
 from eventlog.errors import Busy, CheckpointError, ConfigurationError, Corrupted, NotAStore, SchemaMismatch, StorageError, StoreClosed
 from eventlog.ids import EventId
 from eventlog.log import Record
 from eventlog.statements import named
+from projections.durable import fsync_directory, make_directory
 
 LOG_FILE = "log.sqlite3"
 ACCESS_FILE = "access.sqlite3"  # of a store that records accesses: see `privacy/access_embedded.py`
@@ -29,6 +31,7 @@ KEY_SOURCE = "key_source"  # what the log of an encrypted store remembers: where
 KEYS_FILE = "keys.sqlite"  # of an encrypted store: see `privacy/embedded_keys.py`
 APPLICATION_ID = 0x45564C47  # "EVLG", in SQLite's own header field for the kind of file
 FORMAT_VERSION = 1
+FORMAT_WITH_STUBS = 2  # what the first compact makes of it: a version that knows no stubs must not read it
 BUSY_SECONDS = 30.0
 _DRAFT = re.compile(rf"({re.escape(LOG_FILE)}|{re.escape(ACCESS_FILE)})\.[0-9a-f]{{16}}\.new(-journal|-wal|-shm)?").fullmatch
 
@@ -46,7 +49,7 @@ def create(directory: Path, *, beside: Mapping[str, Callable[[str], dict[str, st
     """
     store_id = str(EventId.new())
     try:
-        _make_directory(directory)
+        make_directory(directory)
         with creation_lock(directory):
             _create(directory, store_id, beside or {})
     except sqlite3.Error as error:
@@ -72,7 +75,7 @@ def _create(directory: Path, store_id: str, beside: Mapping[str, Callable[[str],
             remembered |= make(store_id)
         _write_empty(draft, store_id, remembered)
         os.link(draft, path)
-        flush_directory(directory)
+        fsync_directory(directory)
     finally:
         with contextlib.suppress(OSError):
             _remove_drafts(directory)
@@ -107,14 +110,6 @@ def _drafts(directory: Path) -> list[Path]:
 def _remove_drafts(directory: Path) -> None:
     for each in _drafts(directory):
         each.unlink(missing_ok=True)
-
-
-def _make_directory(directory: Path) -> None:
-    """Makes a directory and its parents, each of them durable."""
-    missing = [each for each in (directory, *directory.parents) if not each.exists()]
-    directory.mkdir(parents=True, exist_ok=True)
-    for each in missing:
-        flush_directory(each.parent)
 
 
 def _write_empty(draft: Path, store_id: str, remembered: dict[str, str]) -> None:
@@ -166,8 +161,8 @@ def _check(connection: sqlite3.Connection, path: Path, wanted: int) -> None:
     (mode,) = connection.execute("PRAGMA journal_mode").fetchone()
     if application_id != wanted:
         raise NotAStore(f"{path} is a database of another application")
-    if format_version != FORMAT_VERSION:
-        raise SchemaMismatch(f"{path} has format {format_version}; this version reads {FORMAT_VERSION}")
+    if format_version not in (FORMAT_VERSION, FORMAT_WITH_STUBS):
+        raise SchemaMismatch(f"{path} has format {format_version}; this version reads {FORMAT_VERSION} and {FORMAT_WITH_STUBS}")
     if mode != "wal":
         raise Corrupted(str(path), f"has journal mode {mode} where it was made with wal")
 
@@ -184,14 +179,6 @@ def translate(error: sqlite3.Error, path: Path) -> CheckpointError:
     if name.startswith(("SQLITE_READONLY", "SQLITE_PERM", "SQLITE_CANTOPEN", "SQLITE_AUTH")):
         return StorageError(str(path), f"cannot be opened for writing: {error}", hint="The directory and its files must be writable.")
     return StorageError(str(path), f"{error}" + (f" ({name})" if name else ""))
-
-
-def flush_directory(directory: Path) -> None:
-    handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def checksum(position: int, checkpoint_id: str, revision: int, recorded_at: int, event: bytes) -> int:
@@ -212,8 +199,11 @@ def any_record_of(row: tuple[Any, ...]) -> Record:
     position, checkpoint_id, revision, recorded_at, proof, event = row
     try:
         if checksum(position, checkpoint_id, revision, recorded_at, event) == proof:
-            return Record(0, position, recorded_at, checkpoint_id.encode(), event)
-    except (TypeError, ValueError):  # not even the types are right
+            if not is_stub(event):
+                return Record(0, position, recorded_at, checkpoint_id.encode(), event)
+            value, size = opened(event)
+            return Record(0, position, recorded_at, checkpoint_id.encode(), value, moved=size)
+    except (TypeError, ValueError, Corrupted, SchemaMismatch):  # not even the types are right
         pass
     damage = f"the event at position {position} is damaged, or not the one that was written there"
     key = checkpoint_id.encode() if isinstance(checkpoint_id, str) else None

@@ -146,8 +146,8 @@ class HistoryRemoved(CheckpointError):
     kind = ErrorKind.HISTORY_REMOVED
     hint = "Ask for a later revision or position, or read the archive."
 
-    def __init__(self, what: str, *, reason: str) -> None:
-        super().__init__(f"{what} has been removed: {reason}")
+    def __init__(self, what: str, *, reason: str, hint: str | None = None) -> None:
+        super().__init__(f"{what} has been removed: {reason}", hint=hint)
         self.reason = reason
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from eventlog.checkpoint import Receipt
@@ -26,6 +27,7 @@ class Record(NamedTuple):
     key: bytes | None
     value: bytes | None
     damage: str | None = None  # why these bytes are not the ones that were written
+    moved: int | None = None  # bytes of the event as it was committed, where its body is in the archive only and `value` lacks it
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,11 @@ class Log(Protocol):
 
     @property
     def identity(self) -> LogIdentity: ...
+
+    @property
+    def directory(self) -> Path:
+        """Where this process keeps what belongs to the log, its projection included."""
+        ...
 
     @property
     def max_event_bytes(self) -> int: ...

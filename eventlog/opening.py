@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from eventlog.address import DirectoryAddress, KafkaAddress, parse_address
 from eventlog.aio import AsyncCheckpointStore
+from eventlog.archive.bodies import ArchivedBodies
 from eventlog.catalog import Catalog, CurrentProjection
 from eventlog.checkpoint import check_identity
 from eventlog.embedded import DEFAULT_MAX_EVENT_BYTES, EmbeddedLog
@@ -129,11 +130,19 @@ class _Parts(NamedTuple):
     keeps_gaps: bool
     keys: DataKeys | None
     recorder: AccessRecorder | None
+    bodies: ArchivedBodies | None = None  # on Kafka the projection has them
 
     def store(self, *, tenant: str | None, actor: str, timeout: float) -> CheckpointStore:
         catalog = Catalog(projector=self.projector, keeps_gaps=self.keeps_gaps, tenant=tenant, accesses=self.recorder)
         return CheckpointStore(
-            log=self.log, catalog=catalog, tenant=tenant, actor=actor, timeout=timeout, keys=self.keys, recorder=self.recorder
+            log=self.log,
+            catalog=catalog,
+            tenant=tenant,
+            actor=actor,
+            timeout=timeout,
+            keys=self.keys,
+            bodies=self.bodies,
+            recorder=self.recorder,
         )
 
 
@@ -150,7 +159,8 @@ def _directory(where: DirectoryAddress, max_event_bytes: int | None, given: KeyP
         accesses = None if mode is AccessMode.OFF else open_access_file(where.directory, make=own is AccessMode.OFF)
         if_it_fails.pop_all()
     recorder = None if accesses is None else AccessRecorder(log=accesses, mode=mode).open()
-    return _Parts(log, Projector(log=log, directory=where.directory), False, keys, recorder)
+    bodies = ArchivedBodies(state=where.directory)
+    return _Parts(log, Projector(log=log, directory=where.directory), False, keys, recorder, bodies)
 
 
 def _topic(where: KafkaAddress, max_event_bytes: int | None, given: KeyProvider | None, wanted: AccessMode | None) -> _Parts:

@@ -10,7 +10,7 @@ import os
 import shutil
 import tempfile
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -59,6 +59,7 @@ def interpret(
     keep_events: bool,
     compacted_before: int,
     partition_of: Callable[[str], int] | None = None,
+    known_gaps: Container[tuple[int, int]] = (),
     encrypted: bool = False,
 ) -> Interpreted:
     """Judges records in the log's order against the heads before them.
@@ -69,6 +70,7 @@ def interpret(
         keep_events: whether rows carry the events' bytes.
         compacted_before: milliseconds of the log's clock; what was recorded earlier may have lost its predecessors to compaction.
         partition_of: where a checkpoint's records belong; None: there is one partition only.
+        known_gaps: partition and offset of records that are known to stand behind a gap, whatever their age.
         encrypted: whether payloads must be sealed, or must not be.
 
     A record that cannot be read, stands under a wrong key, or breaks the rules is quarantined, and every later record of its
@@ -87,13 +89,14 @@ def interpret(
         if header.checkpoint_id in blocked:
             _quarantine(found, blocked, record, header.checkpoint_id, f"behind a quarantined record: {blocked[header.checkpoint_id]}")
             continue
-        finding = judge(heads.get(header.checkpoint_id), header, compacted=record.recorded_at < compacted_before)
+        compacted = record.recorded_at < compacted_before or (record.partition, record.offset) in known_gaps
+        finding = judge(heads.get(header.checkpoint_id), header, compacted=compacted)
         if finding.fault is not None:
             _quarantine(found, blocked, record, header.checkpoint_id, finding.fault)
             continue
         if finding.missing is not None:
             found.gaps.append(GapRow(record.partition, record.offset, header.checkpoint_id, *finding.missing, "compaction"))
-        found.rows.append(_row(record, header, digest, keep_events))
+        found.rows.append(row_of(record, header, digest, keep_events=keep_events))
         heads[header.checkpoint_id] = found.heads[header.checkpoint_id] = Head.of(
             header, digest, record.partition, record.offset, record.recorded_at
         )
@@ -136,7 +139,8 @@ def _quarantine(found: Interpreted, blocked: dict[str, str], record: Record, che
         blocked.setdefault(checkpoint_id, reason)
 
 
-def _row(record: Record, header: EventHeader, digest: bytes, keep_events: bool) -> RevisionRow:
+def row_of(record: Record, header: EventHeader, digest: bytes, *, keep_events: bool) -> RevisionRow:
+    """A good record as a row."""
     assert record.value is not None
     return RevisionRow(
         record.partition,
@@ -156,7 +160,7 @@ def _row(record: Record, header: EventHeader, digest: bytes, keep_events: bool) 
         header.labels,
         header.usage,
         header.payload_size,
-        len(record.value),
+        len(record.value) if record.moved is None else record.moved,
         header.payload_digest,
         header.encoding,
         None if header.encryption is None else header.encryption["key_id"],
@@ -194,6 +198,15 @@ class Readable(Protocol):
     def read(self, after: Position) -> Iterable[tuple[Sequence[Record], Position]]: ...
 
 
+class ArchivedStretch(Readable, Protocol):
+    """What an archive holds of a log, beside what the log still holds there."""
+
+    def known_gaps(self) -> frozenset[tuple[int, int]]: ...
+
+
+Archived = Callable[[Readable], ArchivedStretch]
+
+
 class Followed(Readable, Protocol):
     """A log that a projection is kept current with."""
 
@@ -207,6 +220,7 @@ def follow(
     keep_events: bool,
     compacted_before: Callable[[], int] = lambda: 0,
     partition_of: Callable[[str], int] | None = None,
+    known_gaps: Container[tuple[int, int]] = (),
     progress: Callable[[int], None] | None = None,
 ) -> None:
     """Brings a projection up to the log's end. Killed at any instruction, it goes on where the last transaction ended.
@@ -231,6 +245,7 @@ def follow(
             keep_events=keep_events,
             compacted_before=compacted_before(),
             partition_of=partition_of,
+            known_gaps=known_gaps,
             encrypted=log.identity.encrypted,
         )
         for quarantined in found.quarantined:
@@ -276,8 +291,11 @@ class Projector:
                 follow(self._log, self._projection, keep_events=False)
             return self._projection
 
-    def rebuild(self, progress: Callable[[int], None] | None = None) -> None:
-        """Builds the projection anew beside the old one and puts it in its place; reads go on meanwhile."""
+    def rebuild(self, progress: Callable[[int], None] | None = None, archived: Archived | None = None) -> None:
+        """Builds the projection anew beside the old one and puts it in its place; reads go on meanwhile.
+
+        `archived`: the log's archive, whose events are read before the log's own.
+        """
         self._require_open()
         with self._lock, translated(self._directory):
             self._require_open()
@@ -289,6 +307,8 @@ class Projector:
             discard_file(draft)
             new = self._make(draft).open()
             try:
+                if archived is not None:
+                    follow(archived(self._log), new, keep_events=False, progress=progress)
                 follow(self._log, new, keep_events=False, progress=progress)
             except BaseException:
                 new.close()

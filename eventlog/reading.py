@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from eventlog.archive.bodies import IN_ARCHIVE, ArchivedBodies
 from eventlog.catalog import Catalog
 from eventlog.checkpoint import LAST_REVISION, Checkpoint, to_millis
 from eventlog.codec import decode, decode_header
@@ -46,9 +47,18 @@ class _Hot(NamedTuple):
 class RevisionReader:
     """The reads of a `CheckpointStore`, which says what each of them promises."""
 
-    def __init__(self, *, log: Log, catalog: Catalog, tenant: str | None, json_text: JsonText | None = CheckpointEvent.json_text) -> None:
+    def __init__(
+        self,
+        *,
+        log: Log,
+        catalog: Catalog,
+        tenant: str | None,
+        json_text: JsonText | None = CheckpointEvent.json_text,
+        bodies: ArchivedBodies | None = None,
+    ) -> None:
         self._log = log
         self._json_text = json_text  # None: payloads are withheld
+        self._bodies = bodies  # of an embedded log; on Kafka the projection has them
         self._catalog = catalog
         self._tenant = tenant
         self._hot = LeastRecentlyUsed[_Hot](entries=_HOT_ENTRIES, weight=_HOT_BYTES)
@@ -56,7 +66,8 @@ class RevisionReader:
 
     def limited(self, tenant: str | None, *, withholds: bool) -> RevisionReader:
         """The same reader, with the same cache, for one tenant; `withholds`: with `PAYLOAD_WITHHELD` in the place of payloads."""
-        other = RevisionReader(log=self._log, catalog=self._catalog, tenant=tenant, json_text=None if withholds else self._json_text)
+        json_text = None if withholds else self._json_text
+        other = RevisionReader(log=self._log, catalog=self._catalog, tenant=tenant, json_text=json_text, bodies=self._bodies)
         other._hot, other._tenants = self._hot, self._tenants
         return other
 
@@ -101,7 +112,7 @@ class RevisionReader:
             if gap is not None:
                 raise HistoryRemoved(f"revision {revision} of checkpoint {identity}", reason=gap.reason)
             raise NotFound(identity, revision=revision, detail=None if as_of is None else f"it did not exist at {as_of}")
-        return read_revision(record, as_of, self._json_text)
+        return read_revision(self._whole(record), as_of, self._json_text)
 
     def history(self, identity: CheckpointId, *, after: int, at: Position | datetime | None, limit: int | None) -> Iterator[Revision | Gap]:
         """See `CheckpointStore.history`."""
@@ -164,20 +175,51 @@ class RevisionReader:
         left = limit
         gaps = sorted(self._catalog.gaps(identity), key=lambda gap: gap.first_revision) if self._catalog.keeps_gaps else []
         gaps = [gap for gap in gaps if gap.last_revision > after]
+        missing: Gap | None = None  # what a compact has moved out of reach, as far as it goes
         while left is None or left > 0:
             wanted = page if left is None else min(left, page)
             records = self._log.history(identity, after=after, position=position, limit=wanted)
-            for record in records:
+            for record in self._restored(records):
+                if self._lacks_body(record):
+                    number = decode_header(_event(record))[0].revision
+                    missing = Gap(identity, number if missing is None else missing.first_revision, number, IN_ARCHIVE)
+                    after = number
+                    continue
+                if missing is not None:
+                    yield missing
+                    missing = None
                 revision = read_revision(record, position, self._json_text)
+                after = revision.checkpoint.revision
                 while gaps and gaps[0].last_revision < revision.checkpoint.revision:
                     yield gaps.pop(0)
                 if revision.type is EventType.IMPORTED and revision.checkpoint.revision > 0:
                     yield Gap(identity, 0, revision.checkpoint.revision - 1, "import")
                 yield revision
             if len(records) < wanted:
-                return
-            after = revision.checkpoint.revision
+                break
             left = None if left is None else left - len(records)
+        if missing is not None:
+            yield missing
+
+    def _restored(self, records: Sequence[Record]) -> Sequence[Record]:
+        """With the bodies that a compact has moved, where the archive is at hand; whoever may see metadata only needs none."""
+        return self._bodies.restored(records) if self._bodies is not None and any(map(self._lacks_body, records)) else records
+
+    def _lacks_body(self, record: Record) -> bool:
+        return record.moved is not None and self._json_text is not None
+
+    def _whole(self, record: Record) -> Record:
+        """With its body. Raises `HistoryRemoved` when that is in an archive that is not at hand."""
+        if not self._lacks_body(record):
+            return record
+        (record,) = self._restored((record,))
+        if record.moved is not None:
+            header, _ = decode_header(_event(record))
+            known = None if self._bodies is None else self._bodies.directory()
+            hint = "Say where the archive is: `eventlog archive run --to DIR`." if known is None else f"It is in the archive {known}."
+            what = f"the payload of checkpoint {header.checkpoint_id} revision {header.revision}"
+            raise HistoryRemoved(what, reason="it is in an archive that is not at hand", hint=hint)
+        return record
 
     def _await_news(self, position: Position, idle_timeout: float | None, stop: threading.Event) -> bool:
         """In slices: whoever has lost interest is noticed, also in a thread that nobody can interrupt."""
@@ -210,9 +252,9 @@ class RevisionReader:
         return revision
 
     def _visible_of(self, records: Sequence[Record]) -> Iterator[Revision]:
-        for record in records:
+        for record in self._restored(records):
             if record.value is not None and self.visible(decode_header(record.value)[0].tenant):
-                yield read_revision(record, None, self._json_text)
+                yield read_revision(self._whole(record), None, self._json_text)
 
     def _is_own(self, identity: CheckpointId, at_least: Position | None = None) -> bool:
         """Whether this tenant may know of a checkpoint. Asked before anything else, so that another tenant's is as an absent one."""

@@ -37,7 +37,7 @@ class Gap(NamedTuple):
     checkpoint_id: str
     first_revision: int
     last_revision: int
-    reason: str  # compaction | import | unknown
+    reason: str  # compaction | import | archived (a compact has moved it to an archive that is not at hand) | unknown
 
 
 def read_revision(record: Record, as_of: Position | None = None, json_text: JsonText | None = CheckpointEvent.json_text) -> Revision:

@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 from uuid import UUID
 
+from eventlog.archive.bodies import ArchivedBodies
 from eventlog.catalog import Catalog, Page
 from eventlog.checkpoint import LAST_REVISION, Checkpoint, Receipt, check_identity, to_millis
 from eventlog.codec import decode_header
@@ -53,6 +54,7 @@ class CheckpointStore:
         actor: str | None,
         timeout: float = DEFAULT_TIMEOUT,
         keys: DataKeys | None = None,
+        bodies: ArchivedBodies | None = None,
         recorder: AccessRecorder | None = None,
         shares: bool = False,
     ) -> None:
@@ -64,8 +66,9 @@ class CheckpointStore:
         self._log = log
         self._catalog = catalog
         self._keys = keys
+        self._bodies = bodies
         self._compress_from = log.compress_from if keys is None else COMPRESS_FROM  # nothing can be compressed once it is sealed
-        self._reader = RevisionReader(log=log, catalog=catalog, tenant=tenant, json_text=json_text_by(keys))
+        self._reader = RevisionReader(log=log, catalog=catalog, tenant=tenant, json_text=json_text_by(keys), bodies=bodies)
         self.metrics = metrics_of(log.kind)
         self._watched = OpenStore(log, catalog)
         if not shares:  # otherwise its parts are another store's, which reports them

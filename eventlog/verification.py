@@ -7,103 +7,30 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from enum import StrEnum
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 from uuid import UUID
 
 from eventlog import codec, payload
+from eventlog.archive.anchors import Anchor
+from eventlog.archive.directory import Archive
+from eventlog.archive.evidence import check_history
 from eventlog.errors import CheckpointError, HistoryRemoved
 from eventlog.event import CheckpointEvent, EventHeader, EventType, check_body, misfit
+from eventlog.findings import MOST_FINDINGS, Fault, FaultKind, MissingRevisions, Verification
 from eventlog.log import Record
 from eventlog.position import Position
 from eventlog.privacy.access_verification import verify_accesses
 from eventlog.privacy.principals import Operation
+from eventlog.privacy.recorder import AccessRecorder
+from eventlog.projection_check import compare_heads, compare_rows
 from eventlog.projection_errors import translated
-from eventlog.projector import checkpoint_of
+from eventlog.projector import checkpoint_of, row_of
 from eventlog.rules import Head, judge
 from eventlog.store import CheckpointStore, json_text_by
+from projections.checking import HeadPlace, quarantined_places
 from projections.engine import Projection
-
-MOST_FINDINGS = 200  # kept; all are counted
-
-_REVISIONS = """
-SELECT partition, "offset", checkpoint_id::VARCHAR, revision, event_hash FROM revisions
-WHERE partition = $partition AND "offset" >= $first AND "offset" <= $last
-"""
-_HEADS = """
-SELECT checkpoint_id::VARCHAR, partition, "offset", revision, event_hash FROM heads
-WHERE $after IS NULL OR checkpoint_id > $after::UUID ORDER BY checkpoint_id LIMIT 2000
-"""
-
-
-class FaultKind(StrEnum):
-    """What can be wrong."""
-
-    UNREADABLE = "unreadable"  # not an event that this version can decode
-    WRONG_KEY = "wrong key"
-    WRONG_PARTITION = "wrong partition"  # not the one that its key belongs to: nobody looks for it there
-    WRONG_DIGEST = "wrong digest"  # the body is not the one that the header speaks of
-    WRONG_ENCRYPTION = "wrong encryption"  # in clear text in an encrypted store, or sealed in another
-    BROKEN_RULE = "broken rule"  # the hash chain, the order of revisions, the identity: see `rules.judge`
-    WRONG_PAYLOAD = "wrong payload"  # not JSON, or not of the stated size
-    BEHIND_A_FAULT = "behind a fault"  # nothing wrong by itself, but what it builds on is
-    ACCESS = "access log"  # it is not what its writers made of it
-    PROJECTION = "projection"  # the read side says something else than the log
-
-
-class Fault(NamedTuple):
-    """One thing that is wrong. `position` is the record's own place, partition:offset; None for the projection as a whole."""
-
-    position: str | None
-    checkpoint_id: str | None
-    kind: FaultKind
-    problem: str
-
-
-class MissingRevisions(NamedTuple):
-    """Revisions that the log no longer holds: a fact, not a fault."""
-
-    checkpoint_id: str
-    first_revision: int
-    last_revision: int
-
-
-@dataclass
-class Verification:
-    """What a verification found. Of `faults` and `gaps` the first 200 are kept; the counts are of all."""
-
-    events: int = 0
-    checkpoints: int = 0
-    payload_bytes: int = 0
-    erased: int = 0  # payloads whose body was emptied or whose key was destroyed; everything else about them was checked
-    sealed: int = 0  # encrypted payloads in a store that was opened without keys: all but what is in them was checked
-    accesses: int = 0  # records of the access log, where there is one
-    position: Position = field(default_factory=Position)  # how far the log was read
-    faults: list[Fault] = field(default_factory=list)
-    fault_counts: Counter[FaultKind] = field(default_factory=Counter)
-    gaps: list[MissingRevisions] = field(default_factory=list)
-    gap_count: int = 0
-
-    @property
-    def is_clean(self) -> bool:
-        """Whether nothing is wrong."""
-        return not self.fault_counts
-
-    def first_of_each_kind(self) -> list[Fault]:
-        """The first fault of each kind."""
-        first: dict[FaultKind, Fault] = {}
-        for fault in self.faults:
-            first.setdefault(fault.kind, fault)
-        return list(first.values())
-
-    def add(self, fault: Fault) -> None:
-        """Counts a fault; keeps it if it is the first of its kind or there is room."""
-        if not self.fault_counts[fault.kind] or len(self.faults) < MOST_FINDINGS:
-            self.faults.append(fault)
-        self.fault_counts[fault.kind] += 1
+from projections.rows import RevisionRow
 
 
 class _Trail(NamedTuple):
@@ -139,67 +66,80 @@ class _Trail(NamedTuple):
         )
 
 
-def verify(store: CheckpointStore, *, progress: Callable[[int], None] | None = None) -> Verification:
-    """Checks every event of a log, and the projection against it.
+def verify(
+    store: CheckpointStore,
+    *,
+    archive: Archive | None = None,
+    anchor: Anchor | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> Verification:
+    """Checks every event of a log, the projection against it, and what its archive and an anchor say of it.
 
     Of each event: that it decodes, stands under its key and in its key's partition, matches its digest, continues its checkpoint's hash
     chain and keeps the rules, and that its payload is JSON of the stated size. Of the projection: that it holds the same revisions and
-    heads at the same places.
+    heads at the same places; on Kafka also what only it has, event by event. Of the archive: that every segment is as it was sealed and
+    holds the log's events. Of the anchor: that the log is a continuation of the one that was anchored.
 
     Arguments:
         progress: called with the number of events checked so far.
 
     Of the access log, where there is one, and what the projection has of it: see `verify_accesses`.
 
-    Raises only when the log or the projection cannot be read at all, and `AccessDenied`.
+    Raises `ConfigurationError` when the archive or the anchor is another store's, `AccessDenied`, `AuditUnavailable`, otherwise only when
+    the log or the projection cannot be read at all.
     """
     with store.entrusted(Operation.VERIFY) as whole:
-        return _verify(whole, progress)
+        return _verify(whole, archive, anchor, progress)
 
 
-def _verify(store: CheckpointStore, progress: Callable[[int], None] | None) -> Verification:
+def _verify(store: CheckpointStore, archive: Archive | None, anchor: Anchor | None, progress: Callable[[int], None] | None) -> Verification:
+    if archive is not None:
+        archive.require_of(store.log.identity)
+    if anchor is not None:
+        anchor.require_of(store.log.identity)
     found = Verification()
     with translated():
         projection = store.catalog.projection()
         reached = projection.positions()
-    check = _LogCheck(found, store)
+        quarantined = quarantined_places(projection)
+    check = _LogCheck(found, store, quarantined=quarantined)
     seen: dict[int, int] = {}
     for records, _ in store.log.read(Position()):
         check.compacted_before = store.log.compacted_before()  # anew: compaction goes on while the log is read
-        accepted = [place for record in records if (place := check.record(record)) is not None]
+        good = [row for record in records if (row := check.record(record)) is not None]
         for record in records:
             seen[record.partition] = record.offset + 1
         with translated():
-            _compare_revisions(projection, accepted, records, reached, found)
+            compare_rows(projection, good, records, reached, found)
         if progress is not None:
             progress(found.events)
     found.position = Position.of(seen)
     found.checkpoints = len(check.trails)
     with translated():
-        _compare_heads(projection, check, reached, found)
+        expected = sum(trail.offset < reached.get(trail.partition, 0) for trail in check.trails.values())
+        lost = check.is_blocked if store.catalog.keeps_gaps else lambda _: False
+        compare_heads(projection, check.head_of, lost, expected, reached, found)
+    check_history(store, found, archive=archive, anchor=anchor)
     if store.recorder is not None:
-        store.recorder.flush()
-        with translated():
-            for fault in verify_accesses(store.recorder.log, projection):
-                if isinstance(fault, int):
-                    found.accesses += fault
-                else:
-                    found.add(Fault(fault.position, None, FaultKind.ACCESS, fault.problem))
+        _check_accesses(store.recorder, projection, found)
     return found
 
 
-class _Place(NamedTuple):
-    partition: int
-    offset: int
-    checkpoint_id: str
-    revision: int
-    hash: bytes
+def _check_accesses(recorder: AccessRecorder, projection: Projection, found: Verification) -> None:
+    recorder.flush()
+    with translated():
+        for fault in verify_accesses(recorder.log, projection):
+            if isinstance(fault, int):
+                found.accesses += fault
+            else:
+                found.add(Fault(fault.position, None, FaultKind.ACCESS, fault.problem))
 
 
 class _LogCheck:
     """The log by itself, event by event."""
 
-    def __init__(self, found: Verification, store: CheckpointStore) -> None:
+    def __init__(self, found: Verification, store: CheckpointStore, *, quarantined: frozenset[tuple[int, int]]) -> None:
+        """`quarantined`: places of records that were judged before compaction took anything; now one might pass for what follows a gap."""
         self.trails: dict[bytes, _Trail] = {}
         self.compacted_before = 0
         self._found = found
@@ -207,10 +147,20 @@ class _LogCheck:
         self._encrypted = store.log.identity.encrypted
         self._json_text = json_text_by(store.keys)
         self._can_open = store.keys is not None and store.keys.can_open
+        self._quarantined = quarantined
         self._blocked: set[bytes] = set()  # read-only checkpoints, those included that have no good revision
 
-    def record(self, record: Record) -> _Place | None:
-        """Checks a record; where it stands when nothing is wrong with its header."""
+    def head_of(self, checkpoint_id: str) -> HeadPlace | None:
+        """The last good revision of a checkpoint."""
+        trail = self.trails.get(UUID(checkpoint_id).bytes)
+        return None if trail is None else HeadPlace(checkpoint_id, trail.partition, trail.offset, trail.revision, trail.hash)
+
+    def is_blocked(self, checkpoint_id: str) -> bool:
+        """Whether a record that is at fault stands in a checkpoint's way."""
+        return UUID(checkpoint_id).bytes in self._blocked
+
+    def record(self, record: Record) -> RevisionRow | None:
+        """Checks a record; the row that it makes when nothing is wrong with its header."""
         found = self._found
         found.events += 1
         at = f"{record.partition}:{record.offset}"
@@ -243,20 +193,19 @@ class _LogCheck:
             found.add(Fault(at, checkpoint_id, FaultKind.WRONG_ENCRYPTION, problem))
             self._block(record)
             return None
-        for kind, problem in self._body(event):
+        for kind, problem in self._body(event, moved=record.moved is not None):
             found.add(Fault(at, checkpoint_id, kind, problem))
         return self._chain(record, event, at)
 
-    def _chain(self, record: Record, event: CheckpointEvent, at: str) -> _Place | None:
+    def _chain(self, record: Record, event: CheckpointEvent, at: str) -> RevisionRow | None:
         found, header = self._found, event.header
         key = UUID(header.checkpoint_id).bytes
         trail = self.trails.get(key)
         if key in self._blocked:
             found.add(Fault(at, header.checkpoint_id, FaultKind.BEHIND_A_FAULT, f"revision {header.revision} follows a broken rule"))
             return None
-        finding = judge(
-            None if trail is None else trail.head(header.checkpoint_id), header, compacted=record.recorded_at < self.compacted_before
-        )
+        compacted = record.recorded_at < self.compacted_before and (record.partition, record.offset) not in self._quarantined
+        finding = judge(None if trail is None else trail.head(header.checkpoint_id), header, compacted=compacted)
         if finding.fault is not None:
             found.add(Fault(at, header.checkpoint_id, FaultKind.BROKEN_RULE, finding.fault))
             self._blocked.add(key)
@@ -266,7 +215,7 @@ class _LogCheck:
             if len(found.gaps) < MOST_FINDINGS:
                 found.gaps.append(MissingRevisions(header.checkpoint_id, *finding.missing))
         self.trails[key] = _trail(header, event.hash, record, trail)
-        return _Place(record.partition, record.offset, header.checkpoint_id, header.revision, event.hash)
+        return row_of(record, header, event.hash, keep_events=False)
 
     def _block(self, record: Record) -> None:
         """A record that cannot be accepted makes the checkpoint of its key read-only, in that key's partition: as `interpret` has it."""
@@ -274,8 +223,11 @@ class _LogCheck:
         if checkpoint_id is not None:
             self._blocked.add(UUID(checkpoint_id).bytes)
 
-    def _body(self, event: CheckpointEvent) -> Iterator[tuple[FaultKind, str]]:
+    def _body(self, event: CheckpointEvent, *, moved: bool) -> Iterator[tuple[FaultKind, str]]:
         header = event.header
+        if moved:
+            self._found.moved += 1
+            return
         try:
             check_body(event, hashlib.sha256(event.salt + event.stored).digest())
         except CheckpointError as error:
@@ -311,64 +263,6 @@ def _trail(header: EventHeader, digest: bytes, record: Record, before: _Trail | 
         header.schema_version,
         header.usage,
     )
-
-
-def _compare_revisions(
-    projection: Projection, accepted: Sequence[_Place], records: Sequence[Record], reached: dict[int, int], found: Verification
-) -> None:
-    """A batch of the log against the rows of the same stretch. On Kafka the projection also holds what compaction has removed."""
-    bounds: dict[int, tuple[int, int]] = {}
-    for record in records:
-        first, _ = bounds.get(record.partition, (record.offset, 0))
-        bounds[record.partition] = (first, record.offset)
-    there: dict[tuple[int, int], _Place] = {}
-    for partition, (first, last) in bounds.items():
-        for fields in projection.query(_REVISIONS, {"partition": partition, "first": first, "last": last}):
-            there[fields[0], fields[1]] = _Place._make(fields)
-    for place in accepted:
-        if place.offset >= reached.get(place.partition, 0):
-            continue  # committed after the projection was brought up to date
-        row = there.get((place.partition, place.offset))
-        at = f"{place.partition}:{place.offset}"
-        if row is None:
-            found.add(Fault(at, place.checkpoint_id, FaultKind.PROJECTION, f"lacks revision {place.revision}"))
-        elif row != place:
-            problem = f"has {_shown(row)}; the log has {_shown(place)}"
-            found.add(Fault(at, place.checkpoint_id, FaultKind.PROJECTION, problem))
-    in_log = {(record.partition, record.offset): None for record in records}
-    for place in accepted:
-        in_log.pop((place.partition, place.offset), None)
-    for where in in_log.keys() & there.keys():
-        found.add(Fault(f"{where[0]}:{where[1]}", there[where].checkpoint_id, FaultKind.PROJECTION, "accepted a record that is at fault"))
-
-
-def _compare_heads(projection: Projection, check: _LogCheck, reached: dict[int, int], found: Verification) -> None:
-    """Every head against the log's, then whether any is missing."""
-    after: str | None = None
-    matched = 0
-    while rows := projection.query(_HEADS, {"after": after}):
-        for checkpoint_id, partition, offset, revision, digest in rows:
-            after = checkpoint_id
-            trail = check.trails.get(UUID(checkpoint_id).bytes)
-            if trail is None:
-                found.add(
-                    Fault(f"{partition}:{offset}", checkpoint_id, FaultKind.PROJECTION, "knows a checkpoint that the log does not hold")
-                )
-                continue
-            if trail.offset >= reached.get(trail.partition, 0):
-                continue  # it has moved on since the projection was brought up to date
-            matched += 1
-            if (trail.partition, trail.offset, trail.revision, trail.hash) != (partition, offset, revision, digest):
-                problem = f"its head is revision {revision} at {partition}:{offset}"
-                problem += f"; the log's is {trail.revision} at {trail.partition}:{trail.offset}"
-                found.add(Fault(f"{partition}:{offset}", checkpoint_id, FaultKind.PROJECTION, problem))
-    expected = sum(trail.offset < reached.get(trail.partition, 0) for trail in check.trails.values())
-    if matched < expected:
-        found.add(Fault(None, None, FaultKind.PROJECTION, f"lacks the heads of {expected - matched} checkpoints"))
-
-
-def _shown(place: _Place) -> str:
-    return f"revision {place.revision} of {place.checkpoint_id}, hash {place.hash.hex()[:12]}"
 
 
 def _text(key: bytes | None) -> str | None:

@@ -24,3 +24,11 @@ def fsync_directory(directory: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def make_directory(directory: Path) -> None:
+    """Make a directory, and its parents where they are missing, each of them to survive a power loss. Harmless when it is there."""
+    missing = [each for each in (directory, *directory.parents) if not each.exists()]
+    directory.mkdir(parents=True, exist_ok=True)
+    for each in missing:
+        fsync_directory(each.parent)

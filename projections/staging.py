@@ -25,7 +25,14 @@ def staged(rows: Iterable[RevisionRow], *, keep_events: bool) -> list[tuple[Any,
             newest[row.checkpoint_id] = rank
     heads = {index for _, _, index in newest.values()}
     return [
-        (*row[:14], _labels(row[14]), _usage(row[15]), *row[16:23], *_event(row.event if keep_events else None), index in heads)
+        (
+            *row[:14],
+            text_of_labels(row[14]),
+            text_of_usage(row[15]),
+            *row[16:23],
+            *_event(row.event if keep_events else None),
+            index in heads,
+        )
         for index, row in enumerate(rows)
     ]
 
@@ -37,12 +44,14 @@ def _event(event: bytes | None) -> tuple[bytes | None, int]:
     return stored, form
 
 
-def _labels(labels: Mapping[str, str]) -> str:
+def text_of_labels(labels: Mapping[str, str]) -> str:
+    """Labels as JSON text, which SQL turns into a map."""
     # By hand, because json.dumps builds an encoder per call: 4.2 instead of 2.5 microseconds a row for both maps (measured).
     return "{" + ",".join([f"{quoted(key)}:{quoted(value)}" for key, value in labels.items()]) + "}" if labels else "{}"
 
 
-def _usage(usage: Mapping[str, int]) -> str:
+def text_of_usage(usage: Mapping[str, int]) -> str:
+    """Usage as JSON text."""
     return "{" + ",".join([f"{quoted(key)}:{value}" for key, value in usage.items()]) + "}" if usage else "{}"
 
 

@@ -13,7 +13,22 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from eventlog.cli import access, browse, checkpoints, failures, intake, keys, migrate, recovery, reports, start, stores, tail, topics
+from eventlog.cli import (
+    access,
+    archives,
+    browse,
+    checkpoints,
+    failures,
+    intake,
+    keys,
+    migrate,
+    recovery,
+    reports,
+    start,
+    stores,
+    tail,
+    topics,
+)
 from eventlog.cli.command import ActorOption, AsOption, FormatOption, RoleOption, StoreOption, TenantOption, TimeoutOption
 from eventlog.cli.output import OutputFormat
 from eventlog.cli.session import Given, Session
@@ -105,7 +120,7 @@ def _common(
     ctx.obj.given = Given(store=store, tenant=tenant, actor=actor, acting_as=acting_as, role=role, timeout=timeout, format=output_format)
 
 
-for _group in (start, checkpoints, browse, tail, recovery, reports, intake, stores, keys, access, migrate, topics):
+for _group in (start, checkpoints, browse, tail, recovery, reports, intake, stores, archives, keys, access, migrate, topics):
     _group.register(app)
 
 

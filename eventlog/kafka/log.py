@@ -27,6 +27,7 @@ from eventlog.kafka.writer import Writer
 from eventlog.log import LogIdentity, Outcome, Record
 from eventlog.position import Position
 from eventlog.projection_errors import translated
+from eventlog.projector import Archived
 from eventlog.rules import Head, Proposal, require_form
 from projections import history, stream
 from projections.engine import Projection
@@ -56,6 +57,7 @@ class KafkaLog:
         self.address = address
         self.topic_id = topic_id
         self.identity = identity
+        self.directory = directory
         self.max_event_bytes = max_event_bytes
         # The client compresses whole batches, and the projection each event against its successor, with which a compressed one shares
         # nothing: a payload stays as it is if it fits.
@@ -281,9 +283,9 @@ class _BarrierFirst:
         self._log.end()
         return self._log.view.flushed()
 
-    def rebuild(self, progress: Callable[[int], None] | None = None) -> None:
+    def rebuild(self, progress: Callable[[int], None] | None = None, archived: Archived | None = None) -> None:
         self._log.end()
-        self._log.view.rebuild(progress)
+        self._log.view.rebuild(progress, archived)
 
     def backlog(self) -> tuple[int | None, int | None]:
         view = self._log.view

@@ -17,11 +17,12 @@ from eventlog.head_cache import LeastRecentlyUsed
 from eventlog.kafka.boundaries import Boundary, passed
 from eventlog.kafka.clock import LogClock
 from eventlog.kafka.pending import Pending, record_of
+from eventlog.kafka.source import TopicSource
 from eventlog.kafka.topic import partition_of
 from eventlog.log import LogIdentity, Record
 from eventlog.position import Position
 from eventlog.projection_errors import translated
-from eventlog.projector import PROJECTION_FILE, QUARANTINED_BEFORE, discard_file, follow, head_of_row, interpret
+from eventlog.projector import PROJECTION_FILE, QUARANTINED_BEFORE, Archived, discard_file, head_of_row, interpret
 from eventlog.rules import Head
 from projections import history
 from projections.engine import Projection
@@ -267,19 +268,23 @@ class View:
                 self._changed.wait(1.0)
         return self._reading()
 
-    def rebuild(self, progress: Callable[[int], None] | None = None, *, accept_loss: bool = False) -> None:
+    def rebuild(
+        self, progress: Callable[[int], None] | None = None, archived: Archived | None = None, *, accept_loss: bool = False
+    ) -> None:
         """Builds the projection anew from the topic beside the old one and puts it in its place; loads go on meanwhile.
 
-        What compaction has taken from the topic is only in the old projection: unless `accept_loss`, it is not given up.
+        What compaction has taken from the topic is in the old projection, and in the archive if there is one: unless `accept_loss`,
+        it is not given up.
         """
         with self._rebuilding, translated(self._directory):
             draft = self._directory / f"rebuild-{PROJECTION_FILE}"
             discard_file(draft)
             new = self._make(draft).open()
             try:
-                self._follow(new, progress)
+                source = TopicSource(self._identity, self.read_from_log, self.clock)
+                source.follow(new, progress, archived)
                 with self._applying:  # the tail goes on, into memory
-                    self._follow(new, None)
+                    source.follow(new)
                     old = self._reading()
                     lost = _count(old) - _count(new)
                     if lost > 0 and not accept_loss:
@@ -293,17 +298,6 @@ class View:
                 new.close()
                 discard_file(draft)
                 raise
-
-    def _follow(self, projection: Projection, progress: Callable[[int], None] | None) -> None:
-        log = _Reader(self._identity, self.read_from_log)
-        follow(
-            log,
-            projection,
-            keep_events=True,
-            compacted_before=self.clock.compacted_before,
-            partition_of=self._partition_of,
-            progress=progress,
-        )
 
     def _partition_of(self, checkpoint_id: str) -> int:
         return partition_of(checkpoint_id, self._identity.partitions)
@@ -375,17 +369,6 @@ class View:
             if now >= due:
                 return
             self._changed.wait(due - now)
-
-
-class _Reader:
-    """The topic, as `follow` reads it."""
-
-    def __init__(self, identity: LogIdentity, read: Callable[[Position], Iterable[tuple[Sequence[Record], Position]]]) -> None:
-        self.identity = identity
-        self._read = read
-
-    def read(self, after: Position) -> Iterable[tuple[Sequence[Record], Position]]:
-        return self._read(after)
 
 
 def _no_log(after: Position) -> Iterable[tuple[Sequence[Record], Position]]:  # noqa: ARG001

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from eventlog.archive.directory import Archive
 from eventlog.catalog import ACCESS_REPORT, Catalog, Page
 from eventlog.ids import CheckpointId
 from eventlog.privacy.guard import Access, AccessGuard
@@ -70,10 +71,10 @@ class GuardedCatalog(Catalog):
             access.items = len(table.rows)
         return table
 
-    def rebuild(self, progress: Callable[[int], None] | None = None) -> None:
+    def rebuild(self, progress: Callable[[int], None] | None = None, *, archive: Archive | None = None) -> None:
         """See `Catalog.rebuild`."""
-        with self._guard.writing(Access(Operation.REBUILD)):
-            self._inner.rebuild(progress)
+        with self._guard.writing(Access(Operation.REBUILD, target=None if archive is None else str(archive.directory))):
+            self._inner.rebuild(progress, archive=archive)
 
     def backlog(self) -> tuple[int | None, int | None]:
         """See `Catalog.backlog`. It is of all tenants, and asked for by the metrics of the whole store."""

@@ -14,11 +14,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
-from eventlog.embedded_files import BUSY_SECONDS, KEYS_FILE, flush_directory, keep_for_ever, translate
+from eventlog.embedded_files import BUSY_SECONDS, KEYS_FILE, keep_for_ever, translate
 from eventlog.errors import ConfigurationError, Corrupted, SchemaMismatch, StoreClosed
 from eventlog.group_commit import GroupCommit
 from eventlog.privacy.keys import WrappedKey
 from eventlog.statements import named
+from projections.durable import fsync_directory
 
 APPLICATION_ID = 0x45564B59  # "EVKY"
 FORMAT_VERSION = 1
@@ -38,7 +39,7 @@ def create_keys(path: Path, store_id: str) -> None:
         connection.execute("COMMIT")
     finally:
         connection.close()
-    flush_directory(path.parent)
+    fsync_directory(path.parent)
 
 
 def _discard_what_creation_left(path: Path) -> None:

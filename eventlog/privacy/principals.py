@@ -55,6 +55,11 @@ class Operation(StrEnum):
     VERIFY = "verify"
     DOCTOR = "doctor"
     REBUILD = "rebuild"
+    ARCHIVE_RUN = "archive_run"
+    ARCHIVE_LIST = "archive_list"
+    ARCHIVE_VERIFY = "archive_verify"
+    ANCHOR = "anchor"
+    COMPACT = "compact"
     INTERNALS = "internals"
     KEYS = "keys"
     KEYS_STATUS = "keys_status"
@@ -87,6 +92,11 @@ MEANINGS: dict[Operation, str] = {
     Operation.VERIFY: "check the log, the projection and the access log",
     Operation.DOCTOR: "look the store over",
     Operation.REBUILD: "make the projection anew",
+    Operation.ARCHIVE_RUN: "archive what was committed",
+    Operation.ARCHIVE_LIST: "the segments of an archive",
+    Operation.ARCHIVE_VERIFY: "check an archive by itself",
+    Operation.ANCHOR: "the heads of the log's Merkle trees",
+    Operation.COMPACT: "move bodies out of the log that are archived",
     Operation.INTERNALS: "the log and the projection themselves",
     Operation.KEYS: "the data keys themselves",
     Operation.KEYS_STATUS: "where the keys are, and which versions wrap how many",
@@ -128,6 +138,11 @@ _GRANTS: dict[Operation, dict[Role, Grant]] = {
     Operation.VERIFY: _full(_A, _O),
     Operation.DOCTOR: _full(_A, _O),
     Operation.REBUILD: _full(_O),
+    Operation.ARCHIVE_RUN: _full(_O),
+    Operation.ARCHIVE_LIST: _full(_O),
+    Operation.ARCHIVE_VERIFY: _full(_A, _O),
+    Operation.ANCHOR: _full(_O),
+    Operation.COMPACT: _full(_O),
     Operation.INTERNALS: _full(_O),
     Operation.KEYS: {},  # they open every payload
     Operation.KEYS_STATUS: _full(_A, _O),
@@ -144,6 +159,11 @@ WHOLE_STORE = frozenset(
         Operation.VERIFY,
         Operation.DOCTOR,
         Operation.REBUILD,
+        Operation.ARCHIVE_RUN,
+        Operation.ARCHIVE_LIST,
+        Operation.ARCHIVE_VERIFY,
+        Operation.ANCHOR,
+        Operation.COMPACT,
         Operation.INTERNALS,
         Operation.KEYS,
         Operation.KEYS_STATUS,

@@ -57,6 +57,7 @@ class PrincipalStore(CheckpointStore):
             actor=principal.subject,
             timeout=whole.timeout,
             keys=whole._keys,
+            bodies=whole._bodies,
             recorder=whole.recorder,
             shares=True,
         )
@@ -255,6 +256,7 @@ class PrincipalStore(CheckpointStore):
                 actor=self.principal.subject,
                 timeout=self.timeout,
                 keys=self._keys,
+                bodies=self._bodies,
                 recorder=self.recorder,
                 shares=True,
             )
@@ -322,7 +324,15 @@ def _stretches(found: Iterator[Item]) -> Iterator[list[Item]]:
     """What is there, in stretches of bounded number and size."""
     some: list[Item] = []
     size = 0
-    for each in found:
+    failure: CheckpointError | None = None
+    while True:
+        try:
+            each = next(found)
+        except StopIteration:
+            break
+        except CheckpointError as error:  # what comes before it is handed out first
+            failure = error
+            break
         some.append(each)
         size += each.payload_size if isinstance(each, Revision) else 0
         if len(some) >= _MOST_AT_ONCE or size >= _MOST_BYTES_AT_ONCE:
@@ -330,3 +340,5 @@ def _stretches(found: Iterator[Item]) -> Iterator[list[Item]]:
             some, size = [], 0
     if some:
         yield some
+    if failure is not None:
+        raise failure

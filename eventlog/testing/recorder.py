@@ -63,6 +63,11 @@ class Recorder:
         with self._call(Action.IMPORT, proposal(checkpoint, None)) as call:
             return call.committed(self.store.import_revision(checkpoint, **options))
 
+    def migrate_revision(self, checkpoint: Checkpoint, expected: int, **options: Any) -> Any:
+        """Records a COMMIT: to the history it is one more revision."""
+        with self._call(Action.COMMIT, proposal(checkpoint, expected)) as call:
+            return call.committed(self.store.migrate_revision(checkpoint, expected, **options))
+
     def resolve(self, event: EventId | UUID | str | Checkpoint, **options: Any) -> Any:
         """Records a RESOLVE."""
         with self._call(Action.RESOLVE, enquiry(event)) as call:

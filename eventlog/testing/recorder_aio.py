@@ -54,6 +54,11 @@ class AsyncRecorder:
         with self._call(Action.IMPORT, proposal(checkpoint, None)) as call:
             return call.committed(await self.store.import_revision(checkpoint, **options))
 
+    async def migrate_revision(self, checkpoint: Checkpoint, expected: int, **options: Any) -> Any:
+        """Records a COMMIT: to the history it is one more revision."""
+        with self._call(Action.COMMIT, proposal(checkpoint, expected)) as call:
+            return call.committed(await self.store.migrate_revision(checkpoint, expected, **options))
+
     async def resolve(self, event: EventId | UUID | str | Checkpoint, **options: Any) -> Any:
         """Records a RESOLVE."""
         with self._call(Action.RESOLVE, enquiry(event)) as call:

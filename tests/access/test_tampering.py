@@ -10,9 +10,10 @@ import pytest
 
 from eventlog import AccessDenied, CheckpointStore, InvalidRequest, create_store, open_store
 from eventlog.embedded_files import ACCESS_FILE
+from eventlog.findings import FaultKind
 from eventlog.position import Position
 from eventlog.privacy.access_retention import prune_accesses
-from eventlog.verification import FaultKind, verify
+from eventlog.verification import verify
 from tests.access.samples import outcomes, somebody, trail
 from tests.store.samples import stream
 from tests.waiting import eventually

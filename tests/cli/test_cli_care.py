@@ -12,7 +12,8 @@ import pytest
 
 from eventlog import Position, open_store
 from eventlog.embedded_files import checksum
-from eventlog.verification import FaultKind, Verification, verify
+from eventlog.findings import FaultKind, Verification
+from eventlog.verification import verify
 from tests.cli.command_line import inside, new_store, put
 
 

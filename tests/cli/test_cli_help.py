@@ -18,6 +18,7 @@ from tests.cli.command_line import inside, without_colour
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 EXPECTED_COMMANDS = {
+    "archive run", "archive list", "archive verify", "anchor", "compact",
     "demo", "init", "put", "get", "list", "log", "tail", "sql", "verify", "rebuild", "doctor", "report audit", "report recovery",
     "report retention", "ingest chats", "import runifold", "topic create", "topic check", "broker up", "broker down", "broker status",
     "migrate plan", "migrate run", "migrate undo", "recovery list", "recovery show", "recovery resolve", "recovery settle",
@@ -55,7 +56,7 @@ def test_every_command_says_what_it_does_and_shows_an_example(path: tuple[str, .
 @pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
 def test_every_example_is_a_command_line_that_parses(path: tuple[str, ...]) -> None:
     for example in _examples(COMMANDS[path].epilog or ""):
-        words = shlex.split(example.partition(" | ")[0].partition(" < ")[0])
+        words = shlex.split(example.partition(" | ")[0].partition(" < ")[0].partition(" > ")[0])
         assert tuple(words[1 : 1 + len(path)]) == path, example
         COMMANDS[path].make_context(" ".join(path), words[1 + len(path) :])
 

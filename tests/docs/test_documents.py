@@ -21,6 +21,7 @@ TESTS = {
 }
 CHECKER = tuple(f"testing/{name}" for name in ("history", "stream", "sessions", "tally", "verdict", "checker"))
 PURE = (
+    "merkle",
     "privacy/envelope",
     "position",
     "ids",
@@ -73,9 +74,10 @@ def environment() -> dict[str, str]:
 COMMAND_FOLDER = REPOSITORY / "tests" / "docs" / "bin"
 
 
-@pytest.mark.parametrize(
-    "document", ["docs/guarantees.md", "docs/cases.md", "docs/decisions.md", "docs/testing-a-store.md", "docs/privacy.md"]
-)
+DOCUMENTS = ("guarantees", "cases", "decisions", "archive", "testing-a-store", "privacy")
+
+
+@pytest.mark.parametrize("document", [f"docs/{name}.md" for name in DOCUMENTS])
 def test_every_test_that_a_document_names_exists(document: str) -> None:
     text = (REPOSITORY / document).read_text(encoding="utf-8")
     missing = {name for name in re.findall(r"`(test_\w+)`", text) if name not in TESTS}

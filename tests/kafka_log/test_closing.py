@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from eventlog import CheckpointStore, Overloaded, StoreClosed, Unavailable, open_store
+from eventlog import CheckpointStore, OutcomeUnknown, Overloaded, StoreClosed, Unavailable, open_store
 from eventlog.kafka import waiting
 from tests.kafka_log.conftest import OpenStore
 from tests.kafka_log.samples import initial
@@ -80,10 +80,16 @@ def test_callers_that_wait_while_the_store_closes_get_an_honest_answer(opening: 
             assert again.load(each[0]).revision == 0
 
 
-def test_a_store_whose_tail_dies_says_so_loudly(store: CheckpointStore) -> None:
+def test_a_store_whose_tail_dies_says_so_loudly(store: CheckpointStore, monkeypatch: pytest.MonkeyPatch) -> None:
     checkpoint = initial()
     store.compare_and_swap(checkpoint, None)
-    store.log.view.fail(RuntimeError("the tail broke"))  # type: ignore[attr-defined]
+
+    def broken(*_: object) -> None:
+        raise RuntimeError("the tail broke")
+
+    monkeypatch.setattr(store.log._tail, "_sink", broken)  # type: ignore[attr-defined]
+    with pytest.raises(OutcomeUnknown, match="the tail broke"):
+        store.compare_and_swap(checkpoint.next({}), 0, timeout=20)
     with pytest.raises(StoreClosed, match="the tail broke"):
         store.load(checkpoint.id)
     with pytest.raises(StoreClosed, match="the tail broke"):

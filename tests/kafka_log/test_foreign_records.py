@@ -6,8 +6,9 @@ import pytest
 
 from eventlog import CheckpointStore, EventId, Quarantined, Revision
 from eventlog.event import GENESIS
+from eventlog.findings import FaultKind
 from eventlog.recovery import Migrations, Refusal, plan_migration, run_migration
-from eventlog.verification import FaultKind, verify
+from eventlog.verification import verify
 from tests.kafka_log.conftest import OpenStore
 from tests.kafka_log.samples import event_of, initial, write_foreign
 

@@ -30,11 +30,12 @@ from eventlog import (
 )
 from eventlog.codec import decode
 from eventlog.event import CheckpointEvent
+from eventlog.findings import FaultKind
 from eventlog.privacy.data_keys import PROBE
 from eventlog.privacy.providers import NoKeys
 from eventlog.privacy.providers.key_file import KeyFile
 from eventlog.proposing import propose
-from eventlog.verification import FaultKind, verify
+from eventlog.verification import verify
 from tests.privacy.conftest import OpenStore, keys_of
 from tests.store.samples import UNUSED_ID, initial, outcome, stream
 

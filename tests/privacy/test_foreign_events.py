@@ -10,8 +10,9 @@ import pytest
 from eventlog import Checkpoint, CheckpointStore, EncryptionMismatch, create_store, open_store
 from eventlog.doctor import State, examine
 from eventlog.embedded_files import LOG_FILE, checksum
+from eventlog.findings import FaultKind
 from eventlog.privacy.providers.key_file import KeyFile
-from eventlog.verification import FaultKind, verify
+from eventlog.verification import verify
 from tests.kafka_log.samples import event_of
 from tests.store.samples import initial, stream
 

@@ -13,13 +13,14 @@ from eventlog import ConfigurationError, Corrupted, Quarantined, create_store, o
 from eventlog.address import KafkaAddress, parse_address
 from eventlog.codec import decode
 from eventlog.doctor import State, examine
+from eventlog.findings import FaultKind
 from eventlog.kafka.client import admin
 from eventlog.kafka.keys import KafkaKeys
 from eventlog.kafka.keys_topic import KeysTopicSpec, check_topics, create_topics, keys_address, open_key_table
 from eventlog.kafka.topic import create_topic
 from eventlog.privacy.keys import WrappedKey, new_key_id
 from eventlog.privacy.providers.key_file import KeyFile
-from eventlog.verification import FaultKind, verify
+from eventlog.verification import verify
 from tests.kafka_log.samples import event_of, write_foreign
 from tests.privacy.conftest import OpenStore
 from tests.store.samples import initial, outcome, stream

@@ -21,6 +21,7 @@ from eventlog import (
     create_store,
     open_store,
 )
+from eventlog.archive.remembered import FILE as REMEMBERED
 from eventlog.embedded_files import LOG_FILE
 from eventlog.projector import PROJECTION_FILE, SNAPSHOT_FILE
 from eventlog.verification import verify
@@ -32,7 +33,7 @@ from tests.read_side.samples import everything
 from tests.store.samples import chain_is_intact, revisions
 
 # What a directory may hold once a store in it is closed and nothing is left of a process that was killed.
-TIDY = {LOG_FILE, PROJECTION_FILE, f"{PROJECTION_FILE}.lock", f"rebuild-{PROJECTION_FILE}.lock", SNAPSHOT_FILE}
+TIDY = {LOG_FILE, PROJECTION_FILE, f"{PROJECTION_FILE}.lock", f"rebuild-{PROJECTION_FILE}.lock", SNAPSHOT_FILE, REMEMBERED}
 
 
 def check(notes: Notes, directory: str, said: list[str]) -> None:

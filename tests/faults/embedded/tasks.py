@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tests.faults.embedded import projecting, promises, workloads
+from tests.faults.embedded import archiving, projecting, promises, workloads
 
 TASKS: dict[str, Callable[..., Any]] = {
     "life": workloads.life,
@@ -15,6 +15,8 @@ TASKS: dict[str, Callable[..., Any]] = {
     "long_journal": workloads.long_journal,
     "asking": workloads.asking,
     "projecting": projecting.projecting,
+    "archiving": archiving.archiving,
     "check": promises.check,
+    "check_archiving": archiving.check_archiving,
     "check_projection": projecting.check_projection,
 }

@@ -24,6 +24,7 @@ WORKLOADS = [
     Workload("together", begins_with="prepared"),
     Workload("rebuilding", begins_with="prepared"),
     Workload("projecting", check="check_projection"),
+    Workload("archiving", begins_with="prepared", check="check_archiving"),
 ]
 _KILLS = 24  # of one workload in the short pass; a run and its check take about half a second of a core
 

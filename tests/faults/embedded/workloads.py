@@ -72,8 +72,9 @@ class Caller:
         def open_it() -> None:
             self.store = open_store(self.directory, actor="somebody")
             assert isinstance(self.store.log, EmbeddedLog)
-            assert self.store.log._writer is not None
-            self.store.log._writer.execute(f"PRAGMA wal_autocheckpoint = {journal_pages}")
+            connection = self.store.log._writer.connection
+            assert connection is not None
+            connection.execute(f"PRAGMA wal_autocheckpoint = {journal_pages}")
 
         self.store = None
         self.step("open", open_it)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
@@ -20,6 +22,7 @@ from eventlog import (
 )
 from eventlog.errors import Busy, CheckpointError
 from eventlog.kafka.log import KafkaLog
+from eventlog.kafka.tail import poll
 from eventlog.projector import PROJECTION_FILE
 from projections.identity import FORMAT_VERSION
 from tests.faults.topic.conftest import OpenTopic
@@ -66,6 +69,38 @@ class TestTopicMadeAgain:
         with pytest.raises(NotFound):
             new.load(checkpoint.id)
         new.compare_and_swap(checkpoint.model_copy(update={"revision": 0}), None)
+
+    def test_a_store_that_only_reads_stops_by_name_and_shows_nothing_of_the_new_topic(
+        self, made: Topic, opening: OpenTopic, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The new one has records where the old one's next would stand, so that no offset is out of range."""
+        old = opening()
+        checkpoint = committed(old, 1)
+        assert isinstance(old.log, KafkaLog)
+        assert old.log._tail is not None
+        slow, go_on = old.log._tail._thread, threading.Event()
+
+        def poll_once_let_go(*arguments: Any) -> Any:
+            if threading.current_thread() is slow:
+                go_on.wait(60)
+            return poll(*arguments)
+
+        monkeypatch.setattr("eventlog.kafka.tail.poll", poll_once_let_go)
+        made.make_again()
+        new = opening("state of the new topic")
+        others = committed(new, 10)
+        go_on.set()
+
+        def refused() -> bool:
+            try:
+                old.load(checkpoint.id, at_least=Position())
+            except ConfigurationError as error:
+                return "deleted and made again" in str(error)
+            return False
+
+        eventually(refused)
+        with pytest.raises(ConfigurationError, match="deleted and made again"):
+            old.load(others.id)
 
     def test_an_owner_that_has_not_noticed_yet_commits_nothing_to_the_new_topic(
         self, made: Topic, opening: OpenTopic, monkeypatch: pytest.MonkeyPatch
