@@ -13,6 +13,7 @@ from eventlog import (
     AccessDenied,
     AsyncCheckpointStore,
     Conflict,
+    KeyFile,
     NotFound,
     Position,
     Revision,
@@ -21,6 +22,7 @@ from eventlog import (
     open_store,
 )
 from eventlog.privacy.access_embedded import EmbeddedAccessLog
+from eventlog.recovery import AsyncDecisions
 from tests.access.samples import outcomes, somebody, trail
 from tests.store.samples import initial
 
@@ -36,6 +38,10 @@ async def _everything(store: AsyncCheckpointStore) -> None:
         await mine.compare_and_swap(first.next({"step": 1}).model_copy(update={"revision": 2}), 1)
     assert (await mine.load(first.id)) == first
     await mine.compare_and_swap_many([(initial(tenant="north"), None)])
+    moved = first.next({"step": 1}).model_copy(update={"schema_version": 9})
+    await mine.migrate_revision(moved, 0)
+    with pytest.raises(Conflict):
+        await mine.migrate_revision(first.next({"step": 2}).model_copy(update={"schema_version": 9}), 0)
     theirs = store.for_principal(south)
     with pytest.raises(NotFound):
         await theirs.load(first.id)
@@ -46,8 +52,14 @@ async def _everything(store: AsyncCheckpointStore) -> None:
         await watching.load(first.id)
     with pytest.raises(AccessDenied):
         await watching.compare_and_swap(first.next({"step": 1}), 0)
+    with pytest.raises(AccessDenied):
+        await watching.migrate_revision(moved.next({"step": 2}), 1)
+    with pytest.raises(AccessDenied):
+        await AsyncDecisions(watching).show(first.id)
+    with pytest.raises(AccessDenied):
+        _ = watching.keys
     assert (await watching.load_revision(first.id)).checkpoint.payload is PAYLOAD_WITHHELD
-    assert [each.checkpoint.payload async for each in watching.history(first.id) if isinstance(each, Revision)] == [PAYLOAD_WITHHELD]
+    assert [each.checkpoint.payload async for each in watching.history(first.id) if isinstance(each, Revision)] == [PAYLOAD_WITHHELD] * 2
     assert [each async for each in theirs.subscribe(Position(), idle_timeout=0)] == []
     whole: Any = store._store
     found = await asyncio.to_thread(lambda: {who.subject: outcomes(whole, subject=who.subject) for who in (writer, auditor, south)})
@@ -57,11 +69,17 @@ async def _everything(store: AsyncCheckpointStore) -> None:
         ("compare_and_swap", "failed"),
         ("load", "allowed"),
         ("compare_and_swap", "allowed"),
+        ("migrate", "allowed"),
+        ("migrate", "allowed"),
+        ("migrate", "failed"),
     ]
     assert found[south.subject] == [("load", "absent"), ("compare_and_swap", "allowed"), ("compare_and_swap", "absent")]
     assert found[auditor.subject] == [
         ("load", "refused"),
         ("compare_and_swap", "refused"),
+        ("migrate", "refused"),
+        ("runs_show", "refused"),
+        ("keys", "refused"),
         ("load_revision", "allowed"),
         ("history", "allowed"),
         ("history", "allowed"),
@@ -71,7 +89,7 @@ async def _everything(store: AsyncCheckpointStore) -> None:
 @pytest.mark.parametrize("access", ["buffered", "strict"])
 def test_it_is_the_same_for_asyncio(tmp_path: Path, access: str) -> None:
     async def main() -> None:
-        create_store(tmp_path / "store", access=access)
+        create_store(tmp_path / "store", encryption=KeyFile(path=tmp_path / "key.json"), access=access)
         async with await open_async_store(tmp_path / "store", actor="root") as store:
             await _everything(store)
 

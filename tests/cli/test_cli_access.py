@@ -6,7 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from eventlog import open_store
+from eventlog.checkpoint import DEFAULT_TENANT
 from eventlog.privacy.principals import Operation, Role, grant
+from eventlog.recovery.effect_phases import effect_id
+from tests.access.operations import run_left
 from tests.cli.command_line import eventlog, inside, put
 from tests.cli.test_cli_help import COMMANDS
 
@@ -33,13 +37,30 @@ OPERATIONS: dict[str, tuple[Operation, ...]] = {
     "access prune": (Operation.ACCESS_PRUNE,),
     "ingest chats": (Operation.COMPARE_AND_SWAP,),
     "import runifold": (Operation.IMPORT,),
+    "migrate plan": (Operation.MIGRATE_PLAN,),
+    "migrate run": (Operation.MIGRATE,),
+    "migrate undo": (Operation.MIGRATE,),
+    "recovery list": (Operation.RUNS_LIST,),
+    "recovery show": (Operation.RUNS_SHOW,),
+    "recovery resolve": (Operation.RUNS_DECIDE,),
+    "recovery settle": (Operation.EFFECTS_SETTLE, Operation.LOAD),
+    "keys status": (Operation.KEYS_STATUS,),
+    "keys rotate": (Operation.KEYS_ROTATE,),
+    "archive run": (Operation.ARCHIVE_RUN,),
+    "archive list": (Operation.ARCHIVE_LIST,),
+    "archive verify": (Operation.ARCHIVE_VERIFY,),
+    "anchor": (Operation.ANCHOR,),
+    "compact": (Operation.COMPACT,),
 }
 
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     address = tmp_path_factory.mktemp("access") / "store"
-    assert inside("init", address, "--access", "strict").code == 0
+    keys = address.parent / "key.json"
+    assert inside("init", address, "--access", "strict", "--encrypt", "--key-file", keys).code == 0
+    put(address, {"n": 0}, "--kind", "acme.order")
+    assert inside("archive", "run", "--to", address.parent / "archive", "--store", address).code == 0
     return address
 
 
@@ -61,26 +82,55 @@ COMMAND_LINES = {
     "report access": ("report", "access"),
     "sql": ("sql", "SELECT 1"),
     "verify": ("verify",),
+    "verify without keys": ("verify", "--without-keys"),
     "rebuild": ("rebuild",),
+    "report growth": ("report", "growth"),
+    "report recovery": ("report", "recovery"),
+    "migrate plan": ("migrate", "plan"),
+    "migrate run": ("migrate", "run"),
+    "migrate undo": ("migrate", "undo"),
+    "recovery list": ("recovery", "list"),
+    "recovery show": ("recovery", "show", "RUN"),
+    "recovery resolve": ("recovery", "resolve", "RUN", "--decision", "mark-failed", "--reason", "cancelled"),
+    "recovery settle": ("recovery", "settle", "EFFECT", "--outcome", "not-executed", "--reason", "not in the outbox"),
+    "keys status": ("keys", "status"),
+    "keys rotate": ("keys", "rotate"),
+    "archive run": ("archive", "run"),
+    "archive list": ("archive", "list"),
+    "archive verify": ("archive", "verify"),
+    "anchor": ("anchor",),
+    "compact": ("compact",),
     "access prune": ("access", "prune", "--older-than", "2020-01-01T00:00:00Z"),
 }
 
 
 @pytest.mark.parametrize("name", COMMAND_LINES)
-def test_a_command_ends_as_the_table_says(store: Path, name: str) -> None:
+def test_a_command_ends_as_the_table_says(store: Path, name: str, tmp_path: Path) -> None:
     identity = put(store, {"n": 0}, "--kind", "acme.order")["id"]
+    operations = OPERATIONS.get(name) or OPERATIONS[name.partition(" ")[0]]
     for role in Role:
-        words = [identity if word == "ID" else word for word in COMMAND_LINES[name]]
+        named = {"ID": identity, **(_left(store, tmp_path) if {"RUN", "EFFECT"} & set(COMMAND_LINES[name]) else {})}
+        words = [named.get(word, word) for word in COMMAND_LINES[name]]
         run = inside(*words, *as_(role), "--store", store)
-        allowed = all(grant(operation, [role]).value for operation in OPERATIONS[name])
-        assert run.code == (0 if allowed else 19), (role, run)
+        allowed = all(grant(operation, [role]).value for operation in operations)
+        assert run.code == (0 if allowed else 21), (role, run)
         if not allowed:
-            assert f"some-{role} may not {OPERATIONS[name][0]}" in run.err
+            assert any(f"some-{role} may not {operation}" in run.err for operation in operations)
+        else:
+            found = inside("report", "access", "--subject", f"some-{role}", "--store", store, "--format", "json").json()
+            assert {operation.value for operation in operations} <= {row["action"] for row in found if row["outcome"] == "allowed"}
 
 
-def test_a_denial_is_19_and_says_which_role_is_missing(store: Path) -> None:
+def _left(store: Path, folder: Path) -> dict[str, str]:
+    """A run that was left in flight, and its effect."""
+    with open_store(store) as whole:
+        left = run_left(whole, folder)
+    return {"RUN": str(left.id), "EFFECT": effect_id(DEFAULT_TENANT, "charge", left.key)}
+
+
+def test_a_denial_is_21_and_says_which_role_is_missing(store: Path) -> None:
     run = eventlog("sql", "SELECT 1", *as_("reader"), "--store", store, "--format", "json")
-    assert run.code == 19
+    assert run.code == 21
     error = run.error()
     assert (error["kind"], error["operation"], error["missing"]) == ("DENIED", "sql", ["admin"])
 
@@ -97,9 +147,9 @@ def test_an_auditor_gets_no_payload_and_is_told_so(store: Path) -> None:
     shown = inside("get", identity, *as_("auditor"), "--store", store, "--format", "json").json()
     assert shown["payload_withheld"] is True
     assert "payload" not in shown
-    assert inside("get", identity, "--payload", *as_("auditor"), "--store", store).code == 19
+    assert inside("get", identity, "--payload", *as_("auditor"), "--store", store).code == 21
     tail = ("tail", "--from-start", "--idle-timeout", "0", "--store", str(store), "--format", "json")
-    assert inside(*tail, "--payload", *as_("auditor")).code == 19
+    assert inside(*tail, "--payload", *as_("auditor")).code == 21
     run = inside(*tail, *as_("auditor"))
     assert run.code == 0
     assert "marker-of-the-payload" not in run.out
@@ -118,7 +168,7 @@ def test_who_read_a_revision_is_one_command(store: Path) -> None:
 def test_the_settings_say_who_is_asking(store: Path) -> None:
     who = {"EVENTLOG_SUBJECT": "from-settings", "EVENTLOG_ROLE": "reader, auditor", "EVENTLOG_TENANT": "north"}
     receipt = eventlog("put", "-", "--kind", "acme.order", "--store", store, stdin="{}", env=who)
-    assert receipt.code == 19
+    assert receipt.code == 21
     assert "from-settings may not compare_and_swap" in receipt.err
     assert eventlog("list", "--store", store, env=who).code == 0
 
