@@ -9,6 +9,7 @@ from eventlog.aio import AsyncCheckpointStore
 from eventlog.catalog import CheckpointSummary, Page
 from eventlog.checkpoint import Checkpoint, Receipt
 from eventlog.errors import (
+    AuthenticationFailed,
     Busy,
     CheckpointError,
     ConfigurationError,
@@ -23,6 +24,7 @@ from eventlog.errors import (
     InvalidRequest,
     KeyDestroyed,
     KeysUnavailable,
+    MissingRight,
     NotAStore,
     NotFound,
     OutcomeUnknown,
@@ -47,6 +49,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AsyncCheckpointStore",
+    "AuthenticationFailed",
     "Busy",
     "Checkpoint",
     "CheckpointError",
@@ -71,6 +74,7 @@ __all__ = [
     "KeyFile",
     "KeyProvider",
     "KeysUnavailable",
+    "MissingRight",
     "NoKeys",
     "NotAStore",
     "NotFound",

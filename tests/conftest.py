@@ -42,7 +42,7 @@ with warnings.catch_warnings():
 REPOSITORY = Path(__file__).resolve().parents[1]
 WATCHDOG = REPOSITORY / "tests" / "broker" / "watchdog.py"
 
-OWN_BROKERS = frozenset({"own_broker", "cleaning_broker", "cluster"})  # fixtures that start brokers, whether or not one is given
+OWN_BROKERS = frozenset({"own_broker", "cleaning_broker", "cluster", "secured"})  # fixtures that start brokers, whether or not one is given
 
 OwnBroker = Callable[..., LocalBroker]
 

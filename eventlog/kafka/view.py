@@ -11,6 +11,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from eventlog.errors import CheckpointError, HistoryRemoved, StorageError, StoreClosed, Unavailable
 from eventlog.head_cache import LeastRecentlyUsed
@@ -55,6 +56,7 @@ class View:
         self._heads = LeastRecentlyUsed[Head](entries=_HEADS, weight=_HEADS)
         self._flush_wanted = False
         self._failure: Exception | None = None
+        self._refusal: CheckpointError | None = None  # of the log's, which may end
         self._closed = False
         self._listeners: list[Callable[[], None]] = []
         self._applier = threading.Thread(target=self._apply_for_ever, name="eventlog-projection", daemon=True)
@@ -97,18 +99,28 @@ class View:
         for listener in listeners:
             listener()
 
+    def refuse(self, error: CheckpointError | None) -> None:
+        """The log may not be read: until it may (None), whoever waits for news of it is told so. What was seen stays readable."""
+        if error is self._refusal:
+            return
+        with self._changed:
+            self._refusal = error
+            self._changed.notify_all()
+
     def listen(self, listener: Callable[[], None]) -> None:
         """Calls `listener` after every ingest, from the tail's thread."""
         self._listeners.append(listener)
 
-    def require(self) -> None:
-        """Raises when nothing new can be seen any more."""
+    def require(self, *, news: bool = False) -> None:
+        """Raises when nothing new can be seen any more; with `news`, also when it cannot for now."""
         if self._failure is not None:
             if isinstance(self._failure, CheckpointError) and not isinstance(self._failure, Unavailable):
                 raise self._failure
             raise StoreClosed(f"the store has stopped following the log: {self._failure!r}") from self._failure
         if self._closed:
             raise StoreClosed("the store was closed")
+        if news and self._refusal is not None:
+            raise self._refusal
 
     # -- the tail's side ------------------------------------------------------------------------------------------
 
@@ -162,7 +174,8 @@ class View:
         return self._positions[partition]
 
     def await_position(self, wanted: Mapping[int, int], timeout: float) -> None:
-        """Waits until everything before a cut has been seen. Raises `Unavailable` after `timeout` seconds without any progress.
+        """Waits until everything before a cut has been seen. Raises `Unavailable` after `timeout` seconds without any progress, and what
+        `refuse` was given.
 
         Without progress, not altogether: an empty projection may have a million events to read first.
         """
@@ -170,7 +183,7 @@ class View:
         reached: dict[int, int] = {}
         with self._changed:
             while any(self._positions.get(number, 0) < offset for number, offset in wanted.items()):
-                self.require()
+                self.require(news=True)
                 if reached != (reached := {number: self._positions.get(number, 0) for number in wanted}):
                     deadline = time.monotonic() + timeout
                 left = deadline - time.monotonic()
@@ -183,7 +196,7 @@ class View:
         deadline = time.monotonic() + timeout
         with self._changed:
             while not any(offset > after.next_offset(number) for number, offset in self._positions.items()):
-                self.require()
+                self.require(news=True)
                 left = deadline - time.monotonic()
                 if left <= 0 or not self._changed.wait(left):
                     return False
@@ -377,15 +390,11 @@ class View:
             self._changed.wait(due - now)
 
 
-class _Reader:
+class _Reader(NamedTuple):
     """The topic, as `follow` reads it."""
 
-    def __init__(self, identity: LogIdentity, read: Callable[[Position], Iterable[tuple[Sequence[Record], Position]]]) -> None:
-        self.identity = identity
-        self._read = read
-
-    def read(self, after: Position) -> Iterable[tuple[Sequence[Record], Position]]:
-        return self._read(after)
+    identity: LogIdentity
+    read: Callable[[Position], Iterable[tuple[Sequence[Record], Position]]]
 
 
 def _no_log(after: Position) -> Iterable[tuple[Sequence[Record], Position]]:  # noqa: ARG001
