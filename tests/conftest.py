@@ -29,10 +29,12 @@ from typing import Any
 import pytest
 
 # kafka-python reads its schemas by two functions that Python 3.11 and 3.12 call deprecated (3.13 took that back).
-# It also leaves the socket of a refused or reset connection to the garbage collector; such a one has no remote address.
+# It also leaves the socket of a refused or reset connection to the garbage collector; such a one has no remote address. Of a TLS socket that
+# failed in or after its handshake it leaves even that.
 KAFKA_PYTHON_WARNINGS = (
     r"ignore:(read|open)_text is deprecated:DeprecationWarning",
     r"ignore:unclosed <socket.*laddr=\('(0\.0\.0\.0|127\.0\.0\.1)', \d+\)>:ResourceWarning",
+    r"ignore:unclosed <ssl.*laddr=\('127\.0\.0\.1', \d+\).*>:ResourceWarning",
 )
 
 with warnings.catch_warnings():

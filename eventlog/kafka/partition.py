@@ -302,11 +302,7 @@ class PartitionWriter:
         self.state = State.IDLE
 
     def _failed(self, now: float, reason: object) -> None:
-        """The transaction failed before its commit was asked for.
-
-        When it was refused, trying again would end the same: whoever has proposed is told. It is a definite answer, because a transaction
-        whose commit nobody has asked for can only be undone.
-        """
+        """Before the commit was asked for. A refusal is told, and is definite: what nobody has asked to commit can only be undone."""
         refused = self._ownership.refusal(reason, self._partition)
         if refused is None:
             self._lost(now, reason)

@@ -91,7 +91,6 @@ IF_ENCRYPTED: Mapping[KafkaRole, tuple[Needed, ...]] = MappingProxyType(
         KafkaRole.OPERATOR: (
             Needed(_TOPIC, ".keys", Operation.CREATE, "`eventlog init --encrypt`"),
             Needed(_TOPIC, ".keys", Operation.WRITE, "where the keys are is written down"),
-            Needed(_TOPIC, ".keys", Operation.READ, "whether the topic holds keys of a log that was here before"),
             Needed(_TOPIC, ".keys", Operation.DESCRIBE_CONFIGS, "`topic check`"),
         ),
         KafkaRole.WRITER: (_KEYS_READ, _KEYS_CHECKED, Needed(_TOPIC, ".keys", Operation.WRITE, "a data key for each new checkpoint")),

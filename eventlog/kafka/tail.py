@@ -111,6 +111,7 @@ class Tail:
         self._sink = sink
         self._failed = failed
         self._refused = refused
+        self._is_refused = False
         self._client: KafkaConsumer | None = None
         self._stop = threading.Event()
         self.behind = 0  # offsets that the broker is known to have and this has not read
@@ -135,6 +136,7 @@ class Tail:
                     self._follow()
                 except REFUSED as error:  # a right may be granted again, a password renewed
                     self._refused(error)
+                    self._is_refused = True
                     self._stop.wait(_REFUSED_SECONDS)
                 except KafkaError:
                     self._stop.wait(_RETRY_SECONDS)
@@ -152,7 +154,9 @@ class Tail:
             while not self._stop.is_set():
                 with translated(self._address, Operation.READ):
                     records, positions = poll(client, _POLL_MS, most)
-                self._refused(None)
+                if self._is_refused:
+                    self._refused(None)
+                    self._is_refused = False
                 most = following(records)
                 require_topic(client._cluster, self._address, self._topic_id)
                 self.behind = behind(client, positions)

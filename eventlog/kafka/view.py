@@ -56,7 +56,7 @@ class View:
         self._heads = LeastRecentlyUsed[Head](entries=_HEADS, weight=_HEADS)
         self._flush_wanted = False
         self._failure: Exception | None = None
-        self._refusal: CheckpointError | None = None  # of the log's, which may end
+        self._refusal: CheckpointError | None = None
         self._closed = False
         self._listeners: list[Callable[[], None]] = []
         self._applier = threading.Thread(target=self._apply_for_ever, name="eventlog-projection", daemon=True)
@@ -101,8 +101,6 @@ class View:
 
     def refuse(self, error: CheckpointError | None) -> None:
         """The log may not be read: until it may (None), whoever waits for news of it is told so. What was seen stays readable."""
-        if error is self._refusal:
-            return
         with self._changed:
             self._refusal = error
             self._changed.notify_all()
@@ -174,11 +172,8 @@ class View:
         return self._positions[partition]
 
     def await_position(self, wanted: Mapping[int, int], timeout: float) -> None:
-        """Waits until everything before a cut has been seen. Raises `Unavailable` after `timeout` seconds without any progress, and what
-        `refuse` was given.
-
-        Without progress, not altogether: an empty projection may have a million events to read first.
-        """
+        """Waits until everything before a cut has been seen. Raises `Unavailable` after `timeout` seconds without any progress (an empty
+        projection may have a million events to read first), or what `refuse` was given."""
         deadline = time.monotonic() + timeout
         reached: dict[int, int] = {}
         with self._changed:
