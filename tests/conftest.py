@@ -29,8 +29,8 @@ from typing import Any
 import pytest
 
 # kafka-python reads its schemas by two functions that Python 3.11 and 3.12 call deprecated (3.13 took that back).
-# It also leaves the socket of a refused or reset connection to the garbage collector; such a one has no remote address. Of a TLS socket that
-# failed in or after its handshake it leaves even that.
+# It also leaves the socket of a refused or reset connection to the garbage collector; such a one has no remote address. So it does
+# with a TLS socket that fails in its handshake or later.
 KAFKA_PYTHON_WARNINGS = (
     r"ignore:(read|open)_text is deprecated:DeprecationWarning",
     r"ignore:unclosed <socket.*laddr=\('(0\.0\.0\.0|127\.0\.0\.1)', \d+\)>:ResourceWarning",

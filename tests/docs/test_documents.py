@@ -60,7 +60,8 @@ COMMAND_FOLDER = REPOSITORY / "tests" / "docs" / "bin"
 
 
 @pytest.mark.parametrize(
-    "document", ["docs/guarantees.md", "docs/cases.md", "docs/decisions.md", "docs/testing-a-store.md", "docs/privacy.md"]
+    "document",
+    ["docs/guarantees.md", "docs/cases.md", "docs/decisions.md", "docs/testing-a-store.md", "docs/privacy.md", "docs/kafka-security.md"],
 )
 def test_every_test_that_a_document_names_exists(document: str) -> None:
     text = (REPOSITORY / document).read_text(encoding="utf-8")

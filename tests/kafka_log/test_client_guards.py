@@ -153,5 +153,6 @@ def test_security_settings_pass_through() -> None:
         kafka_address("kafka://127.0.0.1:9092/orders?security_protocol=SASL_SSL&sasl_mechanism=PLAIN&ssl_check_hostname=false&state=/tmp/x")
     )
     assert settings["security_protocol"] == "SASL_SSL"
-    assert settings["ssl_check_hostname"] is False
+    assert settings["sasl_mechanism"] == "PLAIN"
+    assert settings["ssl_context"].check_hostname is False
     assert "state" not in settings
