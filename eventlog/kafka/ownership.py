@@ -102,10 +102,8 @@ class Ownership:
         metrics_of("kafka").taken_over()
         return owner
 
-    def refusal(self, error: object, partition: int) -> CheckpointError | None:
+    def refusal(self, error: KafkaError, partition: int) -> CheckpointError | None:
         """What an error of a producer of this partition says, if it is one that no other attempt will change."""
-        if not isinstance(error, KafkaError):
-            return None
         return refusal(self._address, error, operation=Operation.WRITE, transactional_id=self.transactional_id(partition))
 
     def catch_up(self, partition: int) -> None:

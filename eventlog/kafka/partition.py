@@ -303,7 +303,7 @@ class PartitionWriter:
 
     def _failed(self, now: float, reason: object) -> None:
         """Before the commit was asked for. A refusal is told, and is definite: what nobody has asked to commit can only be undone."""
-        refused = self._ownership.refusal(reason, self._partition)
+        refused = self._ownership.refusal(reason, self._partition) if isinstance(reason, KafkaError) else None
         if refused is None:
             self._lost(now, reason)
             return
