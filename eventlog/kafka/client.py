@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import logging
+import time
 from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from typing import Any, TypeVar
@@ -21,6 +22,7 @@ from kafka.net.compat import KafkaNetClient
 from kafka.net.connection import KafkaConnection
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
+from kafka.net.transport import KafkaSSLTransport, KafkaTCPTransport
 
 from eventlog.address import KafkaAddress
 from eventlog.errors import CheckpointError, ConfigurationError, InvalidRequest, Unavailable
@@ -35,6 +37,7 @@ GUARDED_VERSION = "3.0.12"
 
 BOOTSTRAP_MS = 6_000  # an address that nobody answers at is reported within 10 s, topic check included
 _RECONNECT_MS = 500  # the client's own bound, 30 s, would keep a store away from a broker that is back
+_REFUSED_SECONDS = 0.1  # a refusal that is kept comes back at once, and the sender asks in a loop
 _METADATA_MS = 2_000  # how late a reader may learn that its topic is another one now; the client's default is 5 min
 
 # facts: retry_backoff 5 ms is the best p50 and p99 of 1, 2, 5 and 20; the default, 100, makes 10 transactions a second
@@ -98,7 +101,9 @@ class PatientNetClient(KafkaNetClient):  # type: ignore[misc]
     def await_ready(self, node_id: int, timeout_ms: int = 30_000) -> bool:
         try:
             return bool(super().await_ready(node_id, timeout_ms=timeout_ms))
-        except KafkaError:
+        except KafkaError as error:
+            if is_not_let_in(error):
+                time.sleep(_REFUSED_SECONDS)
             return False
 
 
@@ -117,6 +122,22 @@ def _contains_abort_marker(_: Any, batch: Any) -> bool:
     return bool(record is not None and record.abort)
 
 
+def _answers_before_the_end(receive: Callable[[Any], tuple[bytes, Any]]) -> Callable[[Any], tuple[bytes, Any]]:
+    """Defect G: an answer that arrives together with the connection's end is thrown away, as is the one to a wrong password."""
+
+    def sock_recv(transport: Any) -> tuple[bytes, Any]:
+        ended = transport.__dict__.pop("_ended_with", None)
+        if ended is not None:
+            return b"", ended
+        data, error = receive(transport)
+        if data and error is not None:
+            transport._ended_with = error
+            return data, None
+        return data, error
+
+    return sock_recv
+
+
 def install_guards() -> None:
     """Patches what no option reaches. Raises `ConfigurationError` with any other version of the client."""
     found = version("kafka-python")
@@ -126,6 +147,8 @@ def install_guards() -> None:
             hint="The guards against that version's defects are not known to work with another. Install the exact version.",
         )
     Fetcher.PartitionRecords._contains_abort_marker = _contains_abort_marker
+    for transport in (KafkaTCPTransport, KafkaSSLTransport):
+        transport._sock_recv = _answers_before_the_end(transport.__dict__["_sock_recv"])
 
 
 def client_settings(address: KafkaAddress) -> dict[str, Any]:

@@ -37,6 +37,9 @@ _AUTHORIZATION: dict[int, type[KafkaError]] = {
 }
 # The client wraps some answers into a plain KafkaError, whose text is all that is left of them (facts: "the type is often lost").
 _NUMBER_IN_TEXT = re.compile(r"\[Error (\d+)\]").search
+_TLS_REFUSED = re.compile(
+    "CERTIFICATE|UNKNOWN_CA|ACCESS_DENIED|HANDSHAKE_FAILURE|PROTOCOL|WRONG_VERSION|CIPHER"
+).search  # reasons of OpenSSL
 
 
 def refusal(
@@ -87,9 +90,9 @@ def _authorization(error: BaseException) -> type[KafkaError] | None:
 
 
 def _tls(error: BaseException) -> ssl.SSLError | None:
-    """What TLS has to say, wherever the client has put it. The end of a connection in the middle is nothing that it says."""
+    """What TLS has against the other side, wherever the client has put it. A connection that breaks is nothing of the kind."""
     for each in (error, error.__context__, *error.args):
-        if isinstance(each, ssl.SSLError) and not isinstance(each, ssl.SSLEOFError | ssl.SSLZeroReturnError | ssl.SSLSyscallError):
+        if isinstance(each, ssl.SSLError) and (isinstance(each, ssl.SSLCertVerificationError) or _TLS_REFUSED(each.reason or "")):
             return each
     return None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import logging
 import socket
@@ -16,6 +17,8 @@ import pytest
 from kafka.consumer.fetcher import Fetcher
 from kafka.errors import KafkaError
 from kafka.net.compat import KafkaNetClient
+from kafka.net.selector import NetworkSelector
+from kafka.net.transport import KafkaTCPTransport
 
 from eventlog import ConfigurationError, InvalidRequest, Unavailable, open_store
 from eventlog.address import KafkaAddress, parse_address
@@ -135,6 +138,20 @@ class TestUnreachable:
         assert time.monotonic() - started < 10
         assert caught.value.__cause__ is not None
         assert kafka_threads() == before, "the constructor's own threads were left running"
+
+
+def test_an_answer_that_arrives_with_the_end_of_the_connection_is_read() -> None:
+    """Defect G: a broker that refuses a login answers and hangs up."""
+    ours, theirs = socket.socketpair()
+    with contextlib.closing(NetworkSelector()) as net, ours:
+        theirs.sendall(b"answer")
+        theirs.close()
+        ours.setblocking(False)
+        transport = KafkaTCPTransport(net, ours, host="broker")
+        assert transport._sock_recv() == (b"answer", None)
+        data, error = transport._sock_recv()
+        assert data == b""
+        assert isinstance(error, KafkaError)
 
 
 def test_another_version_of_the_client_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
