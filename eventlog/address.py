@@ -34,7 +34,7 @@ class KafkaAddress:
 
     servers: tuple[str, ...]
     topic: str
-    settings: dict[str, str] = field(default_factory=dict)
+    settings: dict[str, str] = field(default_factory=dict, repr=False)  # they may hold a password
 
     def __str__(self) -> str:
         """Without settings: they may hold a password."""
@@ -53,10 +53,14 @@ def parse_address(address: str | Path | DirectoryAddress | KafkaAddress) -> Dire
         return DirectoryAddress(Path(address).expanduser())
     try:
         parts = urlsplit(address)
-    except ValueError as error:
-        raise InvalidRequest("address", f"{error}", hint=_HINT) from error
+    except ValueError:  # its text may hold any part of the address, so a password too
+        raise InvalidRequest("address", "it cannot be taken apart", hint=_HINT) from None
     if parts.scheme != "kafka":
         raise InvalidRequest("address", f"unknown kind of store: {parts.scheme}://", hint=_HINT)
+    if "@" in parts.netloc:
+        raise InvalidRequest("address", "it names a user before the server", hint="Give sasl_plain_username and a password as settings.")
+    if "#" in address:
+        raise InvalidRequest("address", "it holds a #, behind which nothing counts", hint="In a setting's value write %23.")
     servers = tuple(server for server in parts.netloc.split(",") if server)
     topic = parts.path.strip("/")
     wrong = next((server for server in servers if not _SERVER(server)), None)
@@ -65,7 +69,9 @@ def parse_address(address: str | Path | DirectoryAddress | KafkaAddress) -> Dire
     if not _TOPIC(topic) or topic in {".", ".."}:
         raise InvalidRequest("address", f"{topic!r} is not a topic's name", hint=_HINT)
     try:
-        settings = dict(parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query)))
-    except ValueError as error:
-        raise InvalidRequest("address", f"its settings cannot be read: {error}", hint=_HINT) from error
+        pairs = parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query))
+    except ValueError:
+        raise InvalidRequest("address", "its settings cannot be read", hint=f"{_HINT} In a value write %26 for &, %2B for +.") from None
+    if len(pairs) != len(settings := dict(pairs)):
+        raise InvalidRequest("address", "a setting is given twice", hint=_HINT)
     return KafkaAddress(servers, topic, settings)

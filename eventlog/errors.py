@@ -352,6 +352,39 @@ class NotAStore(ConfigurationError):
     hint = "Make one with `eventlog init`, or correct the address."
 
 
+class AuthenticationFailed(ConfigurationError):
+    """The broker does not let this client in, or shows a certificate that this client does not accept; nothing was sent.
+
+    A store that is open tries again from time to time: passwords and certificates are renewed.
+    """
+
+    hint = "Check the security settings of the address. No message names a password."
+
+    def __init__(self, address: str, problem: str, *, hint: str | None = None) -> None:
+        super().__init__(f"{address}: {problem}", hint=hint)
+        self.address = address
+        self.problem = problem
+
+
+class MissingRight(CheckpointError):
+    """Kafka's authorizer does not allow what the store needs; of a write: nothing was written.
+
+    `operation`, `resource` and `name` are the right's, as Kafka spells them; `principal` is who lacks it, where the address tells.
+    """
+
+    kind = ErrorKind.DENIED
+    hint = "Whoever administers Kafka grants it: `eventlog topic acls` lists all that a role needs."
+
+    def __init__(self, address: str, *, principal: str | None, operation: str, resource: str, name: str, hint: str | None = None) -> None:
+        who = "this client" if principal is None else principal
+        super().__init__(f"{address}: {who} lacks Kafka's right {operation} on {resource} {name}", hint=hint)
+        self.address = address
+        self.principal = principal
+        self.operation = operation
+        self.resource = resource
+        self.name = name
+
+
 class StoreClosed(CheckpointError):
     """The store was closed, or a part that it cannot work without has stopped; `str(error)` says which."""
 

@@ -29,10 +29,12 @@ from typing import Any
 import pytest
 
 # kafka-python reads its schemas by two functions that Python 3.11 and 3.12 call deprecated (3.13 took that back).
-# It also leaves the socket of a refused or reset connection to the garbage collector; such a one has no remote address.
+# It also leaves the socket of a refused or reset connection to the garbage collector; such a one has no remote address. So it does
+# with a TLS socket that fails in its handshake or later.
 KAFKA_PYTHON_WARNINGS = (
     r"ignore:(read|open)_text is deprecated:DeprecationWarning",
     r"ignore:unclosed <socket.*laddr=\('(0\.0\.0\.0|127\.0\.0\.1)', \d+\)>:ResourceWarning",
+    r"ignore:unclosed <ssl.*laddr=\('127\.0\.0\.1', \d+\).*>:ResourceWarning",
 )
 
 with warnings.catch_warnings():
@@ -42,7 +44,7 @@ with warnings.catch_warnings():
 REPOSITORY = Path(__file__).resolve().parents[1]
 WATCHDOG = REPOSITORY / "tests" / "broker" / "watchdog.py"
 
-OWN_BROKERS = frozenset({"own_broker", "cleaning_broker", "cluster"})  # fixtures that start brokers, whether or not one is given
+OWN_BROKERS = frozenset({"own_broker", "cleaning_broker", "cluster", "secured"})  # fixtures that start brokers, whether or not one is given
 
 OwnBroker = Callable[..., LocalBroker]
 

@@ -12,6 +12,7 @@ from eventlog.cli.failures import FINDINGS
 from eventlog.cli.output import OutputFormat
 from eventlog.cli.session import Session
 from eventlog.errors import InvalidRequest
+from eventlog.kafka.rights import KafkaRole
 
 if TYPE_CHECKING:
     from eventlog.address import KafkaAddress
@@ -29,6 +30,12 @@ def register(app: typer.Typer) -> None:
     broker = typer.Typer(no_args_is_help=True, help="A Kafka broker on this machine, without Docker.", rich_markup_mode="rich")
     command(topic, "create", examples=(f"topic create {_EXAMPLE} --partitions 8",), common=_ON_KAFKA)(create)
     command(topic, "check", examples=(f"topic check {_EXAMPLE}",), common=_ON_KAFKA)(check)
+    command(
+        topic,
+        "acls",
+        examples=(f"topic acls {_EXAMPLE}", f"topic acls {_EXAMPLE} --role writer --principal User:orders --encrypted --commands"),
+        common=_ON_KAFKA,
+    )(acls)
     command(broker, "up", examples=("broker up", "broker up --dir /tmp/broker --port 29092"), common=WITHOUT_STORE)(up)
     command(broker, "down", examples=("broker down",), common=WITHOUT_STORE)(down)
     command(broker, "status", examples=("broker status --format json",), common=WITHOUT_STORE)(status)
@@ -71,6 +78,35 @@ def check(session: Session, address: StoreArgument = None) -> None:
         session.output.rows(("difference",), [(each,) for each in differences])
     if differences:
         raise typer.Exit(FINDINGS)
+
+
+def acls(
+    session: Session,
+    address: StoreArgument = None,
+    role: Annotated[list[KafkaRole] | None, typer.Option(help="Of this role; may be given several times. Else of all.")] = None,
+    encrypted: Annotated[bool, typer.Option("--encrypted", help="For an encrypted store.")] = False,
+    recorded: Annotated[bool, typer.Option("--recorded", help="For a store that records accesses.")] = False,
+    principal: Annotated[str, typer.Option(help="Who gets them, in the commands.")] = "User:...",
+    commands: Annotated[bool, typer.Option("--commands", help="As command lines of kafka-acls.sh.")] = False,
+) -> None:
+    """List the rights on Kafka that each role needs, and no more. Asks no broker."""
+    from eventlog.kafka.rights import Right, granting, needed
+
+    where = _address(session.at(address))
+    servers = ",".join(where.servers)
+    rows = [
+        (each.value, Right(need.resource, where.topic + need.suffix, need.operation, need.prefixed), need.why)
+        for each in role or list(KafkaRole)
+        for need in needed(each, encrypted=encrypted, recorded=recorded)
+    ]
+    if commands and session.output.format is OutputFormat.TABLE:
+        for line in dict.fromkeys(granting(right, principal=principal, servers=servers) for _, right, _ in rows):
+            session.output.text(line)
+        return
+    session.output.rows(
+        ("role", "resource", "name", "operation", "why"),
+        [(who, right.resource, right.name + ("*" if right.prefixed else ""), right.operation, why) for who, right, why in rows],
+    )
 
 
 def up(

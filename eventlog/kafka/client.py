@@ -7,7 +7,9 @@ The version is exact because the guards reach into it. Each names the defect tha
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
+import time
 from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from typing import Any, TypeVar
@@ -15,12 +17,19 @@ from typing import Any, TypeVar
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 from kafka.cluster import ClusterMetadata
 from kafka.consumer.fetcher import Fetcher
-from kafka.errors import KafkaConnectionError, KafkaError, UnknownBrokerIdError
+from kafka.errors import KafkaError
 from kafka.net.compat import KafkaNetClient
+from kafka.net.connection import KafkaConnection
+from kafka.net.manager import KafkaConnectionManager
+from kafka.net.selector import NetworkSelector
+from kafka.net.transport import KafkaSSLTransport, KafkaTCPTransport
 
 from eventlog.address import KafkaAddress
 from eventlog.errors import CheckpointError, ConfigurationError, InvalidRequest, Unavailable
 from eventlog.kafka.boundaries import Boundary, passed
+from eventlog.kafka.refusals import is_not_let_in, refusal
+from eventlog.kafka.rights import Operation
+from eventlog.kafka.security import SECURITY_SETTINGS, security
 
 Client = TypeVar("Client")
 
@@ -28,6 +37,7 @@ GUARDED_VERSION = "3.0.12"
 
 BOOTSTRAP_MS = 6_000  # an address that nobody answers at is reported within 10 s, topic check included
 _RECONNECT_MS = 500  # the client's own bound, 30 s, would keep a store away from a broker that is back
+_REFUSED_SECONDS = 0.1  # a refusal that is kept comes back at once, and the sender asks in a loop
 _METADATA_MS = 2_000  # how late a reader may learn that its topic is another one now; the client's default is 5 min
 
 # facts: retry_backoff 5 ms is the best p50 and p99 of 1, 2, 5 and 20; the default, 100, makes 10 transactions a second
@@ -39,34 +49,61 @@ _BATCH_BYTES = 1 << 20  # idempotence allows one batch in flight a partition: a 
 MOST_POLLED = 2_000  # records of one poll; also what one batch of the projection takes
 _FETCH_BYTES = 16 << 20
 
-_SECURITY = {
-    "security_protocol": str,
-    "ssl_cafile": str,
-    "ssl_certfile": str,
-    "ssl_keyfile": str,
-    "ssl_password": str,
-    "ssl_crlfile": str,
-    "ssl_check_hostname": bool,
-    "sasl_mechanism": str,
-    "sasl_plain_username": str,
-    "sasl_plain_password": str,
-    "sasl_kerberos_name": str,
-    "sasl_kerberos_service_name": str,
-    "sasl_kerberos_domain_name": str,
-    "client_id": str,
-}
+CLIENT_SETTINGS = frozenset({"client_id"})
 STORE_SETTINGS = frozenset({"state", "hold_ms", "access_retention_ms"})
 
 logging.getLogger("kafka").addHandler(logging.NullHandler())  # quiet unless the application wants to hear it
 
 
+class HonestConnections(KafkaConnectionManager):  # type: ignore[misc]
+    """Defect F: a login or a certificate that is refused is tried again until the time-out, and why is not said then.
+
+    A refusal is kept: whoever asks for that broker again is told of it at once, by this client. The next one asks anew.
+    """
+
+    def __init__(self, net: NetworkSelector, **configs: Any) -> None:
+        super().__init__(net, **configs)
+        self.last_failure: BaseException | None = None
+        self._refused: dict[Any, BaseException] = {}
+
+    def get_connection(self, node_id: Any, *arguments: Any, **options: Any) -> KafkaConnection:
+        before = self._conns.get(node_id)
+        connection = super().get_connection(node_id, *arguments, **options)
+        if connection is not before:
+            for future in (connection.init_future, connection.close_future):
+                future.add_errback(functools.partial(self._failed, node_id))
+        return connection
+
+    def maybe_raise_auth_failure(self, node_id: Any) -> None:
+        if (refused := self._refused.get(node_id)) is not None:
+            raise refused
+        super().maybe_raise_auth_failure(node_id)
+
+    def _failed(self, node_id: Any, error: BaseException) -> None:
+        self.last_failure = error
+        if is_not_let_in(error):
+            self._refused[node_id] = error
+
+
 class PatientNetClient(KafkaNetClient):  # type: ignore[misc]
     """Defect C: a request whose coordinator cannot be reached at that moment is dropped instead of retried."""
+
+    def __init__(self, **configs: Any) -> None:
+        net = NetworkSelector(**configs)
+        super().__init__(net=net, manager=HonestConnections(net, **configs))
+
+    @property
+    def last_failure(self) -> BaseException | None:
+        """Why the last connection that failed did so."""
+        found: BaseException | None = self._manager.last_failure
+        return found
 
     def await_ready(self, node_id: int, timeout_ms: int = 30_000) -> bool:
         try:
             return bool(super().await_ready(node_id, timeout_ms=timeout_ms))
-        except (KafkaConnectionError, UnknownBrokerIdError):
+        except KafkaError as error:
+            if is_not_let_in(error):
+                time.sleep(_REFUSED_SECONDS)
             return False
 
 
@@ -85,6 +122,22 @@ def _contains_abort_marker(_: Any, batch: Any) -> bool:
     return bool(record is not None and record.abort)
 
 
+def _answers_before_the_end(receive: Callable[[Any], tuple[bytes, Any]]) -> Callable[[Any], tuple[bytes, Any]]:
+    """Defect G: an answer that arrives together with the connection's end is thrown away, as is the one to a wrong password."""
+
+    def sock_recv(transport: Any) -> tuple[bytes, Any]:
+        ended = transport.__dict__.pop("_ended_with", None)
+        if ended is not None:
+            return b"", ended
+        data, error = receive(transport)
+        if data and error is not None:
+            transport._ended_with = error
+            return data, None
+        return data, error
+
+    return sock_recv
+
+
 def install_guards() -> None:
     """Patches what no option reaches. Raises `ConfigurationError` with any other version of the client."""
     found = version("kafka-python")
@@ -94,24 +147,26 @@ def install_guards() -> None:
             hint="The guards against that version's defects are not known to work with another. Install the exact version.",
         )
     Fetcher.PartitionRecords._contains_abort_marker = _contains_abort_marker
+    for transport in (KafkaTCPTransport, KafkaSSLTransport):
+        transport._sock_recv = _answers_before_the_end(transport.__dict__["_sock_recv"])
 
 
 def client_settings(address: KafkaAddress) -> dict[str, Any]:
-    """What every client of an address is made with. Raises `InvalidRequest` for a setting that is not known."""
+    """What every client of an address is made with.
+
+    Raises `InvalidRequest` for a setting that is not known, or wrong; `ConfigurationError` for a file that a setting names.
+    """
     settings: dict[str, Any] = {
         "bootstrap_servers": list(address.servers),
         "bootstrap_timeout_ms": BOOTSTRAP_MS,
         "reconnect_backoff_max_ms": _RECONNECT_MS,
     }
-    for name, value in address.settings.items():
-        kind = _SECURITY.get(name)
-        if kind is not None:
-            settings[name] = value.lower() in {"1", "true", "yes"} if kind is bool else value
-        elif name not in STORE_SETTINGS:
-            raise InvalidRequest(
-                "address", f"unknown setting {name!r}", hint=f"Known are {', '.join(sorted({*_SECURITY, *STORE_SETTINGS}))}."
-            )
-    return settings
+    known = SECURITY_SETTINGS | CLIENT_SETTINGS | STORE_SETTINGS
+    unknown = next((name for name in address.settings if name not in known), None)
+    if unknown is not None:
+        raise InvalidRequest("address", f"unknown setting {unknown!r}", hint=f"Known are {', '.join(sorted(known))}.")
+    settings |= {name: value for name, value in address.settings.items() if name in CLIENT_SETTINGS}
+    return settings | security(address.settings)
 
 
 def admin(address: KafkaAddress, **overrides: Any) -> KafkaAdminClient:
@@ -186,11 +241,18 @@ def _connected(make: Callable[..., Client], address: KafkaAddress, **settings: A
     try:
         with translated(address):
             return make(**{**client_settings(address), "kafka_client": remember, **settings})
-    except BaseException:
+    except BaseException as error:
         for each in inner:
             each.close()
             each._net.stop()
-        raise
+        told = inner[-1].last_failure if inner and isinstance(error, Unavailable) else None
+        if told is None or "unable to connect" in str(told):
+            raise
+        raise Unavailable(
+            str(address),
+            f"the servers take the connection and give no answer: {told}",
+            hint="Check security_protocol: it must be the listener's, and is PLAINTEXT unless the address says otherwise.",
+        ) from error.__cause__
 
 
 def begin_commit(producer: TransactionalProducer, answered: Callable[[Exception | None], None]) -> Any:
@@ -240,14 +302,14 @@ def require_topic(metadata: ClusterMetadata, address: KafkaAddress, topic_id: st
 
 
 @contextlib.contextmanager
-def translated(address: KafkaAddress) -> Iterator[None]:
-    """The client's errors in the store's own words."""
+def translated(address: KafkaAddress, operation: Operation = Operation.DESCRIBE, *, transactional_id: str = "") -> Iterator[None]:
+    """The client's errors in the store's own words. The arguments say which right is missing when Kafka says that one is: see `refusal`."""
     try:
         yield
     except CheckpointError:
         raise
     except KafkaError as error:
-        raise unavailable(address, error) from error
+        raise refusal(address, error, operation=operation, transactional_id=transactional_id) or unavailable(address, error) from error
     except (OSError, AssertionError, ValueError) as error:  # the client checks its arguments and files with these
         raise ConfigurationError(f"{address}: {error}", hint="Check the address and its security settings.") from error
 

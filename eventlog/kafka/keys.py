@@ -32,6 +32,7 @@ from eventlog.kafka import keys_record as record
 from eventlog.kafka.client import TransactionalProducer, discard, plain_producer, require_topic, translated, unavailable
 from eventlog.kafka.keys_rotation import Rotation, fenced
 from eventlog.kafka.offsets import Offsets
+from eventlog.kafka.rights import Operation
 from eventlog.kafka.tail import poll, read_partitions, read_until
 from eventlog.privacy.keys import WrappedKey
 
@@ -155,7 +156,7 @@ class KafkaKeys:
 
     def _read_to_the_end(self) -> None:
         try:
-            with translated(self._address):
+            with translated(self._address, Operation.READ):
                 client = self._client = self._client or read_partitions(
                     self._address, self._topic_id, {0: self._next}, isolation="read_uncommitted"
                 )
@@ -208,7 +209,7 @@ class KafkaKeys:
         with self._producing:
             producer = self._producer = self._producer or self._new_producer()
         try:
-            with translated(self._address):
+            with translated(self._address, Operation.WRITE):
                 sends = [producer.send(self._address.topic, key=key, value=value, partition=0) for key, value in records]
                 for send in sends:
                     send.get(timeout=_ANSWER_SECONDS)
@@ -221,7 +222,7 @@ class KafkaKeys:
     def _new_producer(self) -> TransactionalProducer:
         producer = plain_producer(self._address)
         try:
-            with translated(self._address):
+            with translated(self._address, Operation.WRITE):
                 producer.partitions_for(self._address.topic)
                 require_topic(producer._metadata, self._address, self._topic_id)
         except BaseException:

@@ -9,6 +9,7 @@ from eventlog.address import KafkaAddress
 from eventlog.errors import Unavailable
 from eventlog.kafka import keys_record as record
 from eventlog.kafka.client import REQUEST_TIMEOUT_MS, TransactionalProducer, begin_commit, discard, producer, translated
+from eventlog.kafka.rights import Operation
 from eventlog.privacy.keys import WrappedKey
 
 _ANSWER_SECONDS = 11.0  # the client gives up by itself after 10
@@ -20,9 +21,9 @@ def fenced(address: KafkaAddress) -> TransactionalProducer:
 
     Whoever had it before cannot append anything any more; what it had not committed is undone.
     """
-    owner = producer(address, transactional_id=f"{address.topic}-rotation", max_event_bytes=_RECORD_BYTES)
+    owner = producer(address, transactional_id=_transactional_id(address), max_event_bytes=_RECORD_BYTES)
     try:
-        with translated(address):
+        with translated(address, Operation.WRITE, transactional_id=_transactional_id(address)):
             owner.init_transactions()
     except BaseException:
         discard(owner)
@@ -67,7 +68,7 @@ class Rotation:
         owner = self._owner
         if owner is None or not changed:
             return
-        with translated(self._address):
+        with translated(self._address, Operation.WRITE, transactional_id=_transactional_id(self._address)):
             owner.begin_transaction()
             sends = [owner.send(self._address.topic, key=key, value=record.encode(new), partition=0) for key, new in changed.items()]
             for send in sends:
@@ -83,3 +84,7 @@ class Rotation:
         self._committed = {}
         if owner is not None:
             discard(owner)
+
+
+def _transactional_id(address: KafkaAddress) -> str:
+    return f"{address.topic}-rotation"

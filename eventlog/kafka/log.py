@@ -80,7 +80,12 @@ class KafkaLog:
             self.view.read_from_log = self.read
             self.view.clock.heard(self._offsets.newest_time(timeout=_BARRIER_SECONDS))
             tail = Tail(
-                address=self.address, topic_id=self.topic_id, starts=self.view.positions, sink=self.view.ingest, failed=self.view.fail
+                address=self.address,
+                topic_id=self.topic_id,
+                starts=self.view.positions,
+                sink=self.view.ingest,
+                failed=self.view.fail,
+                refused=self.view.refuse,
             )
             tail.start()
             self._tail = tail
@@ -312,7 +317,7 @@ def is_sealed(record: Record) -> bool:
 def open_kafka_log(address: KafkaAddress, *, max_event_bytes: int | None = None) -> KafkaLog:
     """Checks the topic, and the one of its keys, exactly, then opens it.
 
-    Raises `ConfigurationError` with every difference, `NotAStore`, `Unavailable`, `Busy`.
+    Raises `ConfigurationError` with every difference, `NotAStore`, `Unavailable`, `AuthenticationFailed`, `MissingRight`, `Busy`.
     """
     spec = TopicSpec.of(address)
     client = admin(address)

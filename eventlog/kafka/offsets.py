@@ -14,13 +14,16 @@ from typing import NamedTuple
 
 from kafka import KafkaAdminClient, TopicPartition
 from kafka.admin import OffsetSpec
-from kafka.errors import KafkaError
+from kafka.errors import KafkaError, UnknownTopicOrPartitionError
 from kafka.structs import OffsetAndTimestamp
 
 from eventlog.address import KafkaAddress
 from eventlog.errors import CheckpointError, StoreClosed
 from eventlog.group_commit import GroupCommit
 from eventlog.kafka.client import admin, unavailable
+from eventlog.kafka.refusals import REFUSED, missing, refusal
+from eventlog.kafka.rights import Operation, Resource, Right
+from eventlog.kafka.topic import may_describe
 
 _READ_UNCOMMITTED, _READ_COMMITTED = 0, 1
 _PAUSE = 0.05  # seconds between attempts while the broker does not answer
@@ -102,11 +105,24 @@ class Offsets:
             except (KafkaError, CheckpointError) as error:
                 if isinstance(error, StoreClosed):
                     raise
+                refused = self._refusal(error)
                 with self._lock:
                     self._drop()  # facts: after a broker's restart the admin client fails every call until it is made anew
+                if refused is not None:
+                    raise refused from error
                 if time.monotonic() > deadline:
                     raise error if isinstance(error, CheckpointError) else unavailable(self._address, error) from error
                 time.sleep(_PAUSE)
+
+    def _refusal(self, error: KafkaError | CheckpointError) -> CheckpointError | None:
+        """What nothing is gained by waiting for."""
+        if isinstance(error, CheckpointError):
+            return error if isinstance(error, REFUSED) else None
+        if isinstance(error, UnknownTopicOrPartitionError):  # or a topic that may not be seen: to this client both look alike
+            with self._lock:
+                if self._client is not None and not may_describe(self._client, self._address):
+                    return missing(self._address, Right(Resource.TOPIC, self._address.topic, Operation.DESCRIBE))
+        return refusal(self._address, error)
 
     def _drop(self) -> None:
         client, self._client = self._client, None

@@ -5,11 +5,15 @@ from __future__ import annotations
 import random
 import threading
 
+from kafka.errors import KafkaError
+
 from eventlog.address import KafkaAddress
-from eventlog.errors import ConfigurationError, Unavailable
+from eventlog.errors import CheckpointError, ConfigurationError, Unavailable
 from eventlog.kafka.boundaries import Boundary, passed
 from eventlog.kafka.client import TransactionalProducer, discard, producer, require_topic, translated
 from eventlog.kafka.offsets import Offsets
+from eventlog.kafka.refusals import refusal
+from eventlog.kafka.rights import Operation
 from eventlog.kafka.view import View
 from eventlog.metrics.collected import metrics_of
 
@@ -60,7 +64,8 @@ class Ownership:
     def take(self, partition: int) -> TransactionalProducer:
         """Takes a partition over and returns the producer that owns it.
 
-        Raises `Unavailable`, `StoreClosed`, or `ConfigurationError` when the topic is another one now.
+        Raises `Unavailable`, `StoreClosed`, `MissingRight`, `AuthenticationFailed`, or `ConfigurationError` when the topic is another one
+        now.
 
         The steps stand in this order, and none can be left out:
 
@@ -79,7 +84,7 @@ class Ownership:
         owner = producer(self._address, transactional_id=self.transactional_id(partition), max_event_bytes=self._max_event_bytes)
         try:
             passed(Boundary.FENCING)
-            with translated(self._address):
+            with translated(self._address, Operation.WRITE, transactional_id=self.transactional_id(partition)):
                 owner.init_transactions()
                 passed(Boundary.FENCED)
                 # Otherwise the first send would ask, in the dispatcher's thread, and hold up every partition while no broker answers.
@@ -96,6 +101,10 @@ class Ownership:
             self.takeovers += 1
         metrics_of("kafka").taken_over()
         return owner
+
+    def refusal(self, error: KafkaError, partition: int) -> CheckpointError | None:
+        """What an error of a producer of this partition says, if it is one that no other attempt will change."""
+        return refusal(self._address, error, operation=Operation.WRITE, transactional_id=self.transactional_id(partition))
 
     def catch_up(self, partition: int) -> None:
         """Waits until this process has seen everything that was acknowledged to anybody before the call. Raises `Unavailable`."""

@@ -19,6 +19,7 @@ from eventlog.kafka.boundaries import Boundary, is_heard, passed
 from eventlog.kafka.client import DELIVERY_TIMEOUT_MS, REQUEST_TIMEOUT_MS, TransactionalProducer, begin_commit, discard
 from eventlog.kafka.doubts import Doubts
 from eventlog.kafka.ownership import Hold, Ownership
+from eventlog.kafka.refusals import REFUSED
 from eventlog.kafka.view import View
 from eventlog.kafka.waiting import Item
 from eventlog.position import Position
@@ -122,7 +123,7 @@ class PartitionWriter:
             self.queue = deque(item for item in self.queue if not item.answered)
 
     def abandon(self, error: CheckpointError) -> None:
-        """Answers everybody: nothing more will be written."""
+        """Answers everybody: nothing more will be written for them."""
         for item in (*self._batch, *self.queue, *self._doubts.items):
             item.answer(item.unanswered(error))
         self._batch, self.queue = [], deque()
@@ -201,7 +202,7 @@ class PartitionWriter:
                 self._send(self._producer, item.proposal.checkpoint_id, event) for item, event in events if item.proposal is not None
             ]
         except (KafkaError, ValueError, AssertionError) as error:
-            self._lost(now, error)
+            self._failed(now, error)
             return True
         self._sends[-1].add_both(lambda *_: self._wake())
         self.state = State.SENT
@@ -223,7 +224,7 @@ class PartitionWriter:
             return True
         failed = next((send for send in self._sends if not send.is_done or send.failed()), None)
         if failed is not None:
-            self._lost(now, failed.exception or "a record was not acknowledged")
+            self._failed(now, failed.exception or "a record was not acknowledged")
             return True
         if self._sends[0].value.offset < self._begun_at:
             self._lost(now, "the records got a place that was read already: it is not the log that they were meant for")
@@ -281,6 +282,8 @@ class PartitionWriter:
         except CheckpointError as error:
             self._trouble = str(error)
             self.state = State.IDLE
+            if isinstance(error, REFUSED):
+                self.abandon(error)  # whoever comes next asks again
             self._not_before = now + _RETRY_SECONDS
             return True
         # An item whose caller has been told that its outcome is unknown is not sent again: resolve() must be able to settle it.
@@ -297,6 +300,18 @@ class PartitionWriter:
             self._pool.submit(discard, self._producer)
             self._producer = None
         self.state = State.IDLE
+
+    def _failed(self, now: float, reason: object) -> None:
+        """Before the commit was asked for. A refusal is told, and is definite: what nobody has asked to commit can only be undone."""
+        refused = self._ownership.refusal(reason, self._partition) if isinstance(reason, KafkaError) else None
+        if refused is None:
+            self._lost(now, reason)
+            return
+        self._give_up()
+        self._sends, self._commit = [], None
+        for item in self._batch:
+            item.answer(refused)
+        self._batch, self._not_before = [], now + _RETRY_SECONDS
 
     def _lost(self, now: float, reason: object) -> None:
         self._trouble = str(reason) or type(reason).__name__

@@ -12,12 +12,15 @@ from eventlog.address import KafkaAddress
 from eventlog.errors import CheckpointError, ConfigurationError
 from eventlog.kafka.boundaries import Boundary, passed
 from eventlog.kafka.client import MOST_POLLED, consumer, require_topic, translated
+from eventlog.kafka.refusals import REFUSED
+from eventlog.kafka.rights import Operation
 from eventlog.log import Record
 from eventlog.position import Position
 
 _POLL_MS = 100  # how soon the thread notices that it should end
 _POLLED_BYTES = 16 << 20  # of one poll, about: in a fetch the events are compressed, in memory they are not
 _RETRY_SECONDS = 0.1  # between attempts to reach a broker that does not answer
+_REFUSED_SECONDS = 1.0  # between attempts at one that refuses: it answers at once, and writes each into its own log
 
 Sink = Callable[[Sequence[Record], Mapping[int, int]], None]
 
@@ -29,7 +32,7 @@ def read_partitions(address: KafkaAddress, topic_id: str, starts: Mapping[int, i
     """
     client = consumer(address, isolation=isolation)
     try:
-        with translated(address):
+        with translated(address, Operation.READ):
             partitions = [TopicPartition(address.topic, number) for number in starts]
             client.assign(partitions)
             firsts, ends = client.beginning_offsets(partitions), client.end_offsets(partitions)
@@ -88,17 +91,27 @@ class Tail:
     """A thread that reads all partitions and hands what it reads to `sink`, for ever.
 
     Assumes that it alone calls its consumer, which is not thread-safe. A broker that goes away is waited for; anything else that goes
-    wrong ends the thread and is told to `failed`, so that the store can say so instead of living on without news.
+    wrong ends the thread and is told to `failed`, so that the store can say so instead of living on without news. A broker that refuses
+    is in between: `refused` is told why, at once, and gets None when reading goes on.
     """
 
     def __init__(
-        self, *, address: KafkaAddress, topic_id: str, starts: Mapping[int, int], sink: Sink, failed: Callable[[Exception], None]
+        self,
+        *,
+        address: KafkaAddress,
+        topic_id: str,
+        starts: Mapping[int, int],
+        sink: Sink,
+        failed: Callable[[Exception], None],
+        refused: Callable[[CheckpointError | None], None],
     ) -> None:
         self._address = address
         self._topic_id = topic_id
         self._positions = dict(starts)
         self._sink = sink
         self._failed = failed
+        self._refused = refused
+        self._is_refused = False
         self._client: KafkaConsumer | None = None
         self._stop = threading.Event()
         self.behind = 0  # offsets that the broker is known to have and this has not read
@@ -121,9 +134,13 @@ class Tail:
             while not self._stop.is_set():
                 try:
                     self._follow()
-                except KafkaError:  # of an offset out of range, the next attempt says which end of the log it lies behind
+                except REFUSED as error:  # a right may be granted again, a password renewed
+                    self._refused(error)
+                    self._is_refused = True
+                    self._stop.wait(_REFUSED_SECONDS)
+                except KafkaError:
                     self._stop.wait(_RETRY_SECONDS)
-                except CheckpointError as error:
+                except CheckpointError as error:  # of an offset out of range, the next attempt says which end of the log it lies behind
                     if isinstance(error, ConfigurationError) or not isinstance(error.__cause__, KafkaError):
                         raise
                     self._stop.wait(_RETRY_SECONDS)
@@ -135,7 +152,11 @@ class Tail:
         most = MOST_POLLED
         try:
             while not self._stop.is_set():
-                records, positions = poll(client, _POLL_MS, most)
+                with translated(self._address, Operation.READ):
+                    records, positions = poll(client, _POLL_MS, most)
+                if self._is_refused:
+                    self._refused(None)
+                    self._is_refused = False
                 most = following(records)
                 require_topic(client._cluster, self._address, self._topic_id)
                 self.behind = behind(client, positions)
@@ -156,7 +177,7 @@ def read_until(
     try:
         positions, most = dict(starts), MOST_POLLED
         while any(positions[number] < end for number, end in ends.items()):
-            with translated(address):
+            with translated(address, Operation.READ):
                 records, positions = poll(client, _POLL_MS, most)
             most = following(records)
             yield (

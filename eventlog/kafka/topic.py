@@ -12,11 +12,13 @@ from typing import Any, Protocol
 
 from kafka import KafkaAdminClient
 from kafka.admin import ConfigResource
-from kafka.errors import KafkaError, TopicAlreadyExistsError
+from kafka.errors import KafkaError, TopicAlreadyExistsError, TopicAuthorizationFailedError
 
 from eventlog.address import KafkaAddress
 from eventlog.errors import ConfigurationError, InvalidRequest, NotAStore
 from eventlog.kafka.client import admin, translated
+from eventlog.kafka.refusals import missing
+from eventlog.kafka.rights import Operation, Resource, Right
 
 DAY_MS = 86_400_000
 HOLD_MS = 7 * DAY_MS  # how long every revision surely stays in the topic: the audit hold
@@ -24,6 +26,7 @@ MAX_EVENT_BYTES = 8 << 20
 _BATCH_OVERHEAD = 256 << 10  # what a batch adds around one event of the largest size
 MAX_PARTITIONS = 1_000
 MAX_REPLICATION = 10
+_MAY_NOT_DESCRIBE = TopicAuthorizationFailedError.errno
 
 
 def partition_of(checkpoint_id: str, partitions: int) -> int:
@@ -82,14 +85,15 @@ class TopicState:
 
 
 def create_topic(address: KafkaAddress, *, spec: Spec | None = None, partitions: int = 4, replication: int | None = None) -> None:
-    """Makes a topic: a log's, unless another `spec` is given. Raises `ConfigurationError` (it exists), `InvalidRequest`, `Unavailable`."""
+    """Makes a topic: a log's, unless another `spec` is given. Raises `ConfigurationError` (it exists), `InvalidRequest`,
+    `MissingRight`, `Unavailable`."""
     if type(partitions) is not int or not 1 <= partitions <= MAX_PARTITIONS:
         raise InvalidRequest("partitions", f"{partitions!r} is not within 1 to {MAX_PARTITIONS}")
     if replication is not None and (type(replication) is not int or not 1 <= replication <= MAX_REPLICATION):
         raise InvalidRequest("replication", f"{replication!r} is not within 1 to {MAX_REPLICATION}")
     client = admin(address)
     try:
-        with translated(address):
+        with translated(address, Operation.CREATE):
             copies = replication or (3 if len(client.describe_cluster()["brokers"]) >= 3 else 1)
             wanted = {
                 "num_partitions": partitions,
@@ -100,6 +104,8 @@ def create_topic(address: KafkaAddress, *, spec: Spec | None = None, partitions:
                 client.create_topics({address.topic: wanted}, timeout_ms=10_000)
             except TopicAlreadyExistsError as error:
                 raise ConfigurationError(f"{address} already exists", hint="Open it, or choose another name.") from error
+            except TopicAuthorizationFailedError:
+                raise
             except KafkaError as error:
                 raise ConfigurationError(
                     f"{address} cannot be made: {error}", hint="Check the replication and the broker's limits."
@@ -110,19 +116,22 @@ def create_topic(address: KafkaAddress, *, spec: Spec | None = None, partitions:
 
 
 def describe(client: KafkaAdminClient, address: KafkaAddress) -> TopicState:
-    """The topic as it is. Raises `NotAStore` when there is none."""
+    """The topic as it is. Raises `NotAStore` when there is none, `MissingRight` when this client may not know."""
     topic = client.describe_topics([address.topic])[0]
+    if topic["error_code"] == _MAY_NOT_DESCRIBE:
+        # Before anything else: of a topic that this client may not see Kafka does not say whether there is one.
+        raise missing(address, Right(Resource.TOPIC, address.topic, Operation.DESCRIBE))
     if topic["error_code"] == 3 or not topic["partitions"]:
         raise NotAStore(f"{address}: there is no such topic", hint="Make it with `eventlog init`, or correct the name.")
     if topic["error_code"] != 0:
         raise ConfigurationError(
-            f"{address} cannot be described (Kafka's error {topic['error_code']})", hint="Check the right to describe it."
+            f"{address} cannot be described (Kafka's error {topic['error_code']})", hint="Ask again; if it stays, look at the broker."
         )
     controller = str(topic["partitions"][0]["leader_id"])
     told = client.describe_configs([ConfigResource("TOPIC", address.topic), ConfigResource("BROKER", controller)], config_filter="all")
     settings = _values(told, "topic", address.topic)
     if not settings:  # the client hides the error code of a resource that may not be read
-        raise ConfigurationError(f"{address}: its settings cannot be read", hint="Check the right to describe the topic's configuration.")
+        raise missing(address, Right(Resource.TOPIC, address.topic, Operation.DESCRIBE_CONFIGS))
     return TopicState(
         cluster_id=str(client.describe_cluster()["cluster_id"]),
         topic_id=str(topic["topic_id"]),
@@ -131,6 +140,14 @@ def describe(client: KafkaAdminClient, address: KafkaAddress) -> TopicState:
         settings=settings,
         verifies_transactions=_values(told, "broker", controller).get("transaction.partition.verification.enable"),
     )
+
+
+def may_describe(client: KafkaAdminClient, address: KafkaAddress) -> bool:
+    """Whether a topic may be seen; True also when nobody can say now."""
+    try:
+        return bool(client.describe_topics([address.topic])[0]["error_code"] != _MAY_NOT_DESCRIBE)
+    except KafkaError:
+        return True
 
 
 def differences(state: TopicState, spec: Spec) -> list[str]:

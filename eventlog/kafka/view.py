@@ -56,6 +56,7 @@ class View:
         self._heads = LeastRecentlyUsed[Head](entries=_HEADS, weight=_HEADS)
         self._flush_wanted = False
         self._failure: Exception | None = None
+        self._refusal: CheckpointError | None = None
         self._closed = False
         self._listeners: list[Callable[[], None]] = []
         self._applier = threading.Thread(target=self._apply_for_ever, name="eventlog-projection", daemon=True)
@@ -98,18 +99,26 @@ class View:
         for listener in listeners:
             listener()
 
+    def refuse(self, error: CheckpointError | None) -> None:
+        """The log may not be read: until it may (None), whoever waits for news of it is told so. What was seen stays readable."""
+        with self._changed:
+            self._refusal = error
+            self._changed.notify_all()
+
     def listen(self, listener: Callable[[], None]) -> None:
         """Calls `listener` after every ingest, from the tail's thread."""
         self._listeners.append(listener)
 
-    def require(self) -> None:
-        """Raises when nothing new can be seen any more."""
+    def require(self, *, news: bool = False) -> None:
+        """Raises when nothing new can be seen any more; with `news`, also when it cannot for now."""
         if self._failure is not None:
             if isinstance(self._failure, CheckpointError) and not isinstance(self._failure, Unavailable):
                 raise self._failure
             raise StoreClosed(f"the store has stopped following the log: {self._failure!r}") from self._failure
         if self._closed:
             raise StoreClosed("the store was closed")
+        if news and self._refusal is not None:
+            raise self._refusal
 
     # -- the tail's side ------------------------------------------------------------------------------------------
 
@@ -163,15 +172,13 @@ class View:
         return self._positions[partition]
 
     def await_position(self, wanted: Mapping[int, int], timeout: float) -> None:
-        """Waits until everything before a cut has been seen. Raises `Unavailable` after `timeout` seconds without any progress.
-
-        Without progress, not altogether: an empty projection may have a million events to read first.
-        """
+        """Waits until everything before a cut has been seen. Raises `Unavailable` after `timeout` seconds without any progress (an empty
+        projection may have a million events to read first), or what `refuse` was given."""
         deadline = time.monotonic() + timeout
         reached: dict[int, int] = {}
         with self._changed:
             while any(self._positions.get(number, 0) < offset for number, offset in wanted.items()):
-                self.require()
+                self.require(news=True)
                 if reached != (reached := {number: self._positions.get(number, 0) for number in wanted}):
                     deadline = time.monotonic() + timeout
                 left = deadline - time.monotonic()
@@ -184,7 +191,7 @@ class View:
         deadline = time.monotonic() + timeout
         with self._changed:
             while not any(offset > after.next_offset(number) for number, offset in self._positions.items()):
-                self.require()
+                self.require(news=True)
                 left = deadline - time.monotonic()
                 if left <= 0 or not self._changed.wait(left):
                     return False

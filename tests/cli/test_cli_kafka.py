@@ -35,6 +35,22 @@ def test_every_difference_of_a_foreign_topic_is_listed(broker: str, topic: str) 
     assert "cleanup.policy" in doctor.out
 
 
+def test_the_rights_that_a_role_needs_are_listed_without_asking_a_broker() -> None:
+    address = "kafka://broker.invalid:9092/orders?sasl_plain_password=hunter2"
+    rows = inside("topic", "acls", address, "--role", "reader", "--format", "json").json()
+    assert [(row["resource"], row["name"], row["operation"]) for row in rows] == [
+        ("Topic", "orders", "Read"),
+        ("Topic", "orders", "DescribeConfigs"),
+        ("Topic", "orders.keys", "Describe"),
+    ]
+    told = inside("topic", "acls", address, "--role", "writer", "--principal", "User:w", "--commands").out
+    lines = told.splitlines()
+    assert len(lines) == 5
+    assert all(line.startswith("kafka-acls.sh --bootstrap-server broker.invalid:9092 ") for line in lines)
+    assert lines[-1].endswith("--operation Write --transactional-id 'orders-writer-' --resource-pattern-type prefixed")
+    assert "hunter2" not in told
+
+
 def test_the_status_of_a_broker_that_was_never_started_is_an_answer(tmp_path: Path) -> None:
     state = inside("broker", "status", "--dir", tmp_path / "broker", "--format", "json").json()
     assert (state["running"], state["bootstrap"]) == (False, None)

@@ -74,7 +74,7 @@ def environment() -> dict[str, str]:
 COMMAND_FOLDER = REPOSITORY / "tests" / "docs" / "bin"
 
 
-DOCUMENTS = ("guarantees", "cases", "decisions", "archive", "testing-a-store", "privacy")
+DOCUMENTS = ("guarantees", "cases", "decisions", "archive", "testing-a-store", "privacy", "kafka-security")
 
 
 @pytest.mark.parametrize("document", [f"docs/{name}.md" for name in DOCUMENTS])

@@ -8,9 +8,14 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any
 
+from kafka.errors import KafkaError
+
 from eventlog import Checkpoint, CheckpointError, CheckpointId, RunId
+from eventlog.address import KafkaAddress
 from eventlog.kafka import ownership
 from eventlog.kafka.partition import PartitionWriter, State
+from eventlog.kafka.refusals import refusal
+from eventlog.kafka.rights import Operation
 from eventlog.kafka.waiting import Call
 from eventlog.log import Outcome
 from eventlog.proposing import propose
@@ -116,21 +121,27 @@ class Bench:
         self.view = ScriptedView()
         self.producers: list[ScriptedProducer] = []
         self.discarded: list[object] = []
+        self.refuses: CheckpointError | None = None  # whoever wants to take the partition over
         self.pool = ThreadPoolExecutor(1)
         self.now = time.monotonic()
         self.writer = PartitionWriter(
             topic="orders",
             partition=0,
             view=self.view,  # type: ignore[arg-type]
-            ownership=SimpleNamespace(take=self._take),  # type: ignore[arg-type]
+            ownership=SimpleNamespace(take=self._take, refusal=self._refusal),  # type: ignore[arg-type]
             hold=ownership.Hold(),
             pool=AtOnce(),  # type: ignore[arg-type]
             wake=lambda: None,
         )
 
     def _take(self, partition: int) -> ScriptedProducer:  # noqa: ARG002
+        if self.refuses is not None:
+            raise self.refuses
         self.producers.append(ScriptedProducer())
         return self.producers[-1]
+
+    def _refusal(self, error: KafkaError, partition: int) -> CheckpointError | None:  # noqa: ARG002
+        return refusal(KafkaAddress(("127.0.0.1:9092",), "orders"), error, operation=Operation.WRITE)
 
     @property
     def producer(self) -> ScriptedProducer:

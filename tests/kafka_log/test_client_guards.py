@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import logging
 import socket
@@ -16,6 +17,8 @@ import pytest
 from kafka.consumer.fetcher import Fetcher
 from kafka.errors import KafkaError
 from kafka.net.compat import KafkaNetClient
+from kafka.net.selector import NetworkSelector
+from kafka.net.transport import KafkaTCPTransport
 
 from eventlog import ConfigurationError, InvalidRequest, Unavailable, open_store
 from eventlog.address import KafkaAddress, parse_address
@@ -137,6 +140,20 @@ class TestUnreachable:
         assert kafka_threads() == before, "the constructor's own threads were left running"
 
 
+def test_an_answer_that_arrives_with_the_end_of_the_connection_is_read() -> None:
+    """Defect G: a broker that refuses a login answers and hangs up."""
+    ours, theirs = socket.socketpair()
+    with contextlib.closing(NetworkSelector()) as net, ours:
+        theirs.sendall(b"answer")
+        theirs.close()
+        ours.setblocking(False)
+        transport = KafkaTCPTransport(net, ours, host="broker")
+        assert transport._sock_recv() == (b"answer", None)
+        data, error = transport._sock_recv()
+        assert data == b""
+        assert isinstance(error, KafkaError)
+
+
 def test_another_version_of_the_client_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client, "version", lambda _: "3.0.13")
     with pytest.raises(ConfigurationError, match=r"3\.0\.13.*3\.0\.12"):
@@ -153,5 +170,6 @@ def test_security_settings_pass_through() -> None:
         kafka_address("kafka://127.0.0.1:9092/orders?security_protocol=SASL_SSL&sasl_mechanism=PLAIN&ssl_check_hostname=false&state=/tmp/x")
     )
     assert settings["security_protocol"] == "SASL_SSL"
-    assert settings["ssl_check_hostname"] is False
+    assert settings["sasl_mechanism"] == "PLAIN"
+    assert settings["ssl_context"].check_hostname is False
     assert "state" not in settings

@@ -9,9 +9,9 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
-from kafka.errors import KafkaError, KafkaTimeoutError
+from kafka.errors import KafkaError, KafkaTimeoutError, TopicAuthorizationFailedError
 
-from eventlog import Checkpoint, CheckpointId, OutcomeUnknown, Receipt, RunId, Unavailable
+from eventlog import Checkpoint, CheckpointId, MissingRight, OutcomeUnknown, Receipt, RunId, Unavailable
 from eventlog.kafka import ownership, partition
 from eventlog.kafka.partition import State
 from eventlog.kafka.waiting import Call
@@ -47,6 +47,30 @@ def test_a_record_that_was_not_acknowledged_ends_the_producer_and_nothing_is_com
     assert "commit" not in first.calls
     assert bench.discarded == [first], "a producer is never used again after any doubt (defect A)"
     assert told == []
+
+
+def test_a_record_that_was_refused_is_a_definite_answer_and_is_not_sent_again(bench: Bench) -> None:
+    _, told = bench.propose()
+    bench.run()
+    first = bench.producer
+    first.sends[0].fail(TopicAuthorizationFailedError({"orders"}))
+    bench.run()
+    assert [type(each) for each in told] == [MissingRight]
+    assert "commit" not in first.calls
+    bench.run(seconds=5)
+    assert (bench.discarded, bench.producers) == ([first], [first])
+
+
+def test_a_right_that_goes_after_the_commit_was_asked_for_leaves_the_outcome_unknown(bench: Bench) -> None:
+    _, told = bench.propose()
+    bench.run()
+    bench.producer.sends[0].acknowledge()
+    bench.run()
+    assert "commit" in bench.producer.calls
+    bench.refuses = MissingRight("orders", principal=None, operation="Write", resource="TransactionalId", name="orders-writer-0")
+    bench.run(seconds=7)
+    bench.run(seconds=1)
+    assert [type(each) for each in told] == [OutcomeUnknown]
 
 
 def test_records_that_got_a_place_which_was_read_already_are_not_committed(bench: Bench) -> None:

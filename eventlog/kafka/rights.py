@@ -1,0 +1,151 @@
+"""The rights on Kafka that each role needs, and no more: data, of which the commands, the documentation and the tests are made.
+
+A right that Kafka derives from another is not listed: Read and Write each bring Describe, on topics and on transactional ids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from types import MappingProxyType
+from typing import NamedTuple
+
+
+class Resource(StrEnum):
+    """What a right is for, as Kafka spells it."""
+
+    TOPIC = "Topic"
+    TRANSACTIONAL_ID = "TransactionalId"
+    CLUSTER = "Cluster"
+    GROUP = "Group"
+
+
+class Operation(StrEnum):
+    """What a right allows, as Kafka spells it."""
+
+    READ = "Read"
+    WRITE = "Write"
+    CREATE = "Create"
+    DESCRIBE = "Describe"
+    DESCRIBE_CONFIGS = "DescribeConfigs"
+
+
+class Right(NamedTuple):
+    """One ACL. `prefixed`: it is for every name that begins with `name`."""
+
+    resource: Resource
+    name: str
+    operation: Operation
+    prefixed: bool = False
+
+
+class KafkaRole(StrEnum):
+    """Who uses the topics of a store."""
+
+    OPERATOR = "operator"  # makes the topics and checks them
+    WRITER = "writer"
+    READER = "reader"
+    AUDITOR = "auditor"  # reads the access log and nothing else
+    KEYS = "keys"  # rotates the keys, and destroys data keys
+
+
+class Needed(NamedTuple):
+    """A right of a role, for a topic that is not named yet, and why it is needed."""
+
+    resource: Resource
+    suffix: str  # behind the topic's name
+    operation: Operation
+    why: str
+    prefixed: bool = False
+
+
+_TOPIC, _TRANSACTIONS = Resource.TOPIC, Resource.TRANSACTIONAL_ID
+_CHECKED = Needed(_TOPIC, "", Operation.DESCRIBE_CONFIGS, "the settings are checked whenever the store opens")
+_ASKED = Needed(_TOPIC, ".keys", Operation.DESCRIBE, "whether the store is encrypted is asked for, never guessed")
+_FOLLOWED = Needed(_TOPIC, "", Operation.READ, "every process follows the log, a writer too")
+_READS = (_FOLLOWED, _CHECKED, _ASKED)
+
+# What each role needs at any store; what it needs besides when the store is encrypted, or records accesses.
+NEEDED: Mapping[KafkaRole, tuple[Needed, ...]] = MappingProxyType(
+    {
+        KafkaRole.OPERATOR: (
+            Needed(_TOPIC, "", Operation.CREATE, "`eventlog init`"),
+            Needed(_TOPIC, "", Operation.DESCRIBE, "whether it exists, and `topic check`"),
+            Needed(_TOPIC, "", Operation.DESCRIBE_CONFIGS, "`topic check`"),
+            _ASKED,
+        ),
+        KafkaRole.WRITER: (
+            *_READS,
+            Needed(_TOPIC, "", Operation.WRITE, "appending"),
+            Needed(_TRANSACTIONS, "-writer-", Operation.WRITE, "taking a partition over, which fences its writer before", prefixed=True),
+        ),
+        KafkaRole.READER: _READS,
+        KafkaRole.AUDITOR: (),
+        KafkaRole.KEYS: _READS,
+    }
+)
+_KEYS_CHECKED = Needed(_TOPIC, ".keys", Operation.DESCRIBE_CONFIGS, "the settings are checked whenever the store opens")
+_KEYS_READ = Needed(_TOPIC, ".keys", Operation.READ, "the wrapped data keys; without the key that wraps them they open nothing")
+IF_ENCRYPTED: Mapping[KafkaRole, tuple[Needed, ...]] = MappingProxyType(
+    {
+        KafkaRole.OPERATOR: (
+            Needed(_TOPIC, ".keys", Operation.CREATE, "`eventlog init --encrypt`"),
+            Needed(_TOPIC, ".keys", Operation.WRITE, "where the keys are is written down"),
+            Needed(_TOPIC, ".keys", Operation.DESCRIBE_CONFIGS, "`topic check`"),
+        ),
+        KafkaRole.WRITER: (_KEYS_READ, _KEYS_CHECKED, Needed(_TOPIC, ".keys", Operation.WRITE, "a data key for each new checkpoint")),
+        KafkaRole.READER: (_KEYS_READ, _KEYS_CHECKED),
+        KafkaRole.AUDITOR: (),
+        KafkaRole.KEYS: (
+            _KEYS_READ,
+            _KEYS_CHECKED,
+            Needed(_TOPIC, ".keys", Operation.WRITE, "data keys wrapped anew; null for one that is destroyed"),
+            Needed(_TRANSACTIONS, ".keys-rotation", Operation.WRITE, "one rotation at a time"),
+        ),
+    }
+)
+_TRAIL_CHECKED = Needed(_TOPIC, ".access", Operation.DESCRIBE_CONFIGS, "the settings are checked whenever it is opened")
+_TRAIL_READ = Needed(_TOPIC, ".access", Operation.READ, "the access log")
+_RECORDED = (Needed(_TOPIC, ".access", Operation.WRITE, "every access is recorded by whoever makes it"), _TRAIL_CHECKED)
+IF_RECORDED: Mapping[KafkaRole, tuple[Needed, ...]] = MappingProxyType(
+    {
+        KafkaRole.OPERATOR: (
+            Needed(_TOPIC, ".access", Operation.CREATE, "`eventlog init --access`"),
+            Needed(_TOPIC, ".access", Operation.DESCRIBE, "whether it was made"),
+        ),
+        KafkaRole.WRITER: _RECORDED,
+        KafkaRole.READER: _RECORDED,
+        KafkaRole.AUDITOR: (_TRAIL_READ, _TRAIL_CHECKED),
+        KafkaRole.KEYS: _RECORDED,
+    }
+)
+
+
+def needed(role: KafkaRole, *, encrypted: bool = False, recorded: bool = False) -> tuple[Needed, ...]:
+    """What a role needs at a store that is `encrypted`, and whose accesses are `recorded`; none that another one brings."""
+    found = NEEDED[role] + (IF_ENCRYPTED[role] if encrypted else ()) + (IF_RECORDED[role] if recorded else ())
+    describing = {(each.resource, each.suffix) for each in found if each.operation in (Operation.READ, Operation.WRITE)}
+    return tuple(each for each in found if each.operation is not Operation.DESCRIBE or (each.resource, each.suffix) not in describing)
+
+
+def rights_of(role: KafkaRole, topic: str, *, encrypted: bool = False, recorded: bool = False) -> list[Right]:
+    """The same for the store in a topic."""
+    return [
+        Right(each.resource, topic + each.suffix, each.operation, each.prefixed)
+        for each in needed(role, encrypted=encrypted, recorded=recorded)
+    ]
+
+
+def granting(right: Right, *, principal: str, servers: str) -> str:
+    """The command line of Kafka's own tool that grants a right."""
+    option = {
+        Resource.TOPIC: f"--topic '{right.name}'",
+        Resource.TRANSACTIONAL_ID: f"--transactional-id '{right.name}'",
+        Resource.GROUP: f"--group '{right.name}'",
+        Resource.CLUSTER: "--cluster",
+    }[right.resource]
+    pattern = " --resource-pattern-type prefixed" if right.prefixed else ""
+    return (
+        f"kafka-acls.sh --bootstrap-server {servers} --command-config admin.properties"
+        f" --add --allow-principal '{principal}' --operation {right.operation} {option}{pattern}"
+    )
