@@ -33,8 +33,8 @@ def register(app: typer.Typer) -> None:
     command(
         topic,
         "acls",
-        examples=(f"topic acls {_EXAMPLE}", f"topic acls {_EXAMPLE} --role writer --principal User:orders --encrypted --commands"),
-        common=_ON_KAFKA,
+        examples=(f"topic acls {_EXAMPLE}", f"topic acls {_EXAMPLE} --of writer --principal User:orders --encrypted --commands"),
+        common=("store", "format"),  # asks nobody
     )(acls)
     command(broker, "up", examples=("broker up", "broker up --dir /tmp/broker --port 29092"), common=WITHOUT_STORE)(up)
     command(broker, "down", examples=("broker down",), common=WITHOUT_STORE)(down)
@@ -83,7 +83,9 @@ def check(session: Session, address: StoreArgument = None) -> None:
 def acls(
     session: Session,
     address: StoreArgument = None,
-    role: Annotated[list[KafkaRole] | None, typer.Option(help="Of this role; may be given several times. Else of all.")] = None,
+    kafka_role: Annotated[
+        list[KafkaRole] | None, typer.Option("--of", help="Of this role; may be given several times. Else of all.")
+    ] = None,
     encrypted: Annotated[bool, typer.Option("--encrypted", help="For an encrypted store.")] = False,
     recorded: Annotated[bool, typer.Option("--recorded", help="For a store that records accesses.")] = False,
     principal: Annotated[str, typer.Option(help="Who gets them, in the commands.")] = "User:...",
@@ -96,7 +98,7 @@ def acls(
     servers = ",".join(where.servers)
     rows = [
         (each.value, Right(need.resource, where.topic + need.suffix, need.operation, need.prefixed), need.why)
-        for each in role or list(KafkaRole)
+        for each in kafka_role or list(KafkaRole)
         for need in needed(each, encrypted=encrypted, recorded=recorded)
     ]
     if commands and session.output.format is OutputFormat.TABLE:

@@ -16,12 +16,13 @@ from typing import Any
 
 from kafka import TopicPartition
 from kafka.admin import OffsetSpec
-from kafka.errors import KafkaError, TopicAlreadyExistsError
+from kafka.errors import KafkaError, TopicAlreadyExistsError, TopicAuthorizationFailedError
 
 from eventlog.address import KafkaAddress
 from eventlog.errors import AuditUnavailable, CheckpointError, ConfigurationError, InvalidRequest, NotAStore
 from eventlog.group_commit import GroupCommit, LeaderInterrupted
 from eventlog.kafka.client import TransactionalProducer, admin, consumer, discard, plain_producer, require_topic, translated
+from eventlog.kafka.rights import Operation
 from eventlog.kafka.tail import following, poll
 from eventlog.kafka.topic import DAY_MS, describe
 from eventlog.position import Position
@@ -71,7 +72,7 @@ def create_access_topic(address: KafkaAddress, *, mode: AccessMode, replication:
     where = access_address(address)
     client = admin(where)
     try:
-        with translated(where):
+        with translated(where, Operation.CREATE):
             copies = replication or (3 if len(client.describe_cluster()["brokers"]) >= 3 else 1)
             flush = "1" if mode is AccessMode.STRICT else _NEVER_FLUSHED
             configs = {**AccessTopicSpec.of(address).settings(copies), "flush.messages": flush}
@@ -83,6 +84,8 @@ def create_access_topic(address: KafkaAddress, *, mode: AccessMode, replication:
                 raise ConfigurationError(
                     f"{where} already exists", hint="It holds accesses of an earlier topic: keep it elsewhere."
                 ) from error
+            except TopicAuthorizationFailedError:
+                raise  # named as the right that is missing
             except KafkaError as error:
                 raise ConfigurationError(
                     f"{where} cannot be made: {error}", hint="Check the replication and the broker's limits."
@@ -159,7 +162,7 @@ class KafkaAccessLog:
         """See `AccessLog.read`."""
         client = consumer(self.address)
         try:
-            with translated(self.address):
+            with translated(self.address, Operation.READ):
                 client.assign([self._partition])
                 first = client.beginning_offsets([self._partition])[self._partition]
                 end = client.end_offsets([self._partition])[self._partition]
@@ -169,7 +172,7 @@ class KafkaAccessLog:
                     client.seek(self._partition, reached)
             most = 500
             while reached < end:
-                with translated(self.address):
+                with translated(self.address, Operation.READ):
                     records, positions = poll(client, _POLL_MS, most)
                 most, reached = following(records), positions[0]
                 found = [AccessRecord(0, each.offset, each.recorded_at, each.value or b"") for each in records if each.offset < end]
@@ -195,7 +198,7 @@ class KafkaAccessLog:
         before, first = self.start().next_offset(0), start.next_offset(0)
         client = admin(self.address)
         try:
-            with translated(self.address):
+            with translated(self.address, Operation.DELETE):
                 client.delete_records({self._partition: first})
         finally:
             client.close()
@@ -204,7 +207,7 @@ class KafkaAccessLog:
     def _offset(self, spec: Any) -> int:
         client = admin(self.address)
         try:
-            with translated(self.address):
+            with translated(self.address, Operation.READ):
                 return int(client.list_partition_offsets({self._partition: spec}, timeout_ms=5_000)[self._partition].offset)
         finally:
             client.close()
@@ -220,7 +223,7 @@ class KafkaAccessLog:
             raise AuditUnavailable(str(self.address), "it is not open in this process")
         deadline = time.monotonic() + _ACKNOWLEDGED_SECONDS
         try:
-            with translated(self.address):
+            with translated(self.address, Operation.WRITE):
                 if self._producer is None:
                     self._producer = plain_producer(self.address)
                 sent = [self._producer.send(self.address.topic, value=value, partition=0) for value in self._chain.seal(events)]

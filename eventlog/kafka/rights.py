@@ -28,6 +28,7 @@ class Operation(StrEnum):
     CREATE = "Create"
     DESCRIBE = "Describe"
     DESCRIBE_CONFIGS = "DescribeConfigs"
+    DELETE = "Delete"
 
 
 class Right(NamedTuple):
@@ -63,7 +64,8 @@ _TOPIC, _TRANSACTIONS = Resource.TOPIC, Resource.TRANSACTIONAL_ID
 _CHECKED = Needed(_TOPIC, "", Operation.DESCRIBE_CONFIGS, "the settings are checked whenever the store opens")
 _ASKED = Needed(_TOPIC, ".keys", Operation.DESCRIBE, "whether the store is encrypted is asked for, never guessed")
 _FOLLOWED = Needed(_TOPIC, "", Operation.READ, "every process follows the log, a writer too")
-_READS = (_FOLLOWED, _CHECKED, _ASKED)
+_RECORDED_ASKED = Needed(_TOPIC, ".access", Operation.DESCRIBE, "whether accesses are recorded is asked for, never guessed")
+_READS = (_FOLLOWED, _CHECKED, _ASKED, _RECORDED_ASKED)
 
 # What each role needs at any store; what it needs besides when the store is encrypted, or records accesses.
 NEEDED: Mapping[KafkaRole, tuple[Needed, ...]] = MappingProxyType(

@@ -23,6 +23,7 @@ OPERATIONS: dict[str, tuple[Operation, ...]] = {
     "init": (Operation.CREATE,),
     "topic create": (Operation.CREATE,),
     "topic check": (Operation.DOCTOR,),
+    "topic acls": _NOTHING,
     "put": (Operation.COMPARE_AND_SWAP, Operation.LOAD_REVISION),
     "get": (Operation.LOAD_REVISION,),
     "list": (Operation.LIST,),

@@ -37,13 +37,13 @@ def test_every_difference_of_a_foreign_topic_is_listed(broker: str, topic: str) 
 
 def test_the_rights_that_a_role_needs_are_listed_without_asking_a_broker() -> None:
     address = "kafka://broker.invalid:9092/orders?sasl_plain_password=hunter2"
-    rows = inside("topic", "acls", address, "--role", "reader", "--format", "json").json()
+    rows = inside("topic", "acls", address, "--of", "reader", "--format", "json").json()
     assert [(row["resource"], row["name"], row["operation"]) for row in rows] == [
         ("Topic", "orders", "Read"),
         ("Topic", "orders", "DescribeConfigs"),
         ("Topic", "orders.keys", "Describe"),
     ]
-    told = inside("topic", "acls", address, "--role", "writer", "--principal", "User:w", "--commands").out
+    told = inside("topic", "acls", address, "--of", "writer", "--principal", "User:w", "--commands").out
     lines = told.splitlines()
     assert len(lines) == 5
     assert all(line.startswith("kafka-acls.sh --bootstrap-server broker.invalid:9092 ") for line in lines)
