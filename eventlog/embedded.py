@@ -38,7 +38,7 @@ from eventlog.ids import EventId
 from eventlog.log import LogIdentity, Outcome, Record
 from eventlog.payload import COMPRESS_FROM
 from eventlog.position import Position
-from eventlog.rules import Head, Proposal, Verdict, decide, require_form
+from eventlog.rules import Head, Proposal, Verdict, decide, require_form, unmet
 from eventlog.statements import named
 
 DEFAULT_MAX_EVENT_BYTES = 8 << 20  # the same as a topic's, so that a run can move from one log to the other
@@ -301,7 +301,7 @@ class EmbeddedLog:
         last looked, and then the heads in memory are the current ones.
         """
         head = self._heads.get(proposal.checkpoint_id)
-        if head is None or decide(head, proposal) is not Verdict.ACCEPT or self._recent.reused(proposal):
+        if head is None or proposal.only_if is not None or decide(head, proposal) is not Verdict.ACCEPT or self._recent.reused(proposal):
             return None
         try:
             committed = self._append(writer, proposal, head)
@@ -341,6 +341,10 @@ class EmbeddedLog:
                 return retry.answer(head, proposal, None if row is None else record_of(row, self._path))
             if self._recent.reused(proposal):
                 return retry.reused(proposal)
+            if proposal.only_if is not None:
+                changed = unmet(proposal, self._head(writer, proposal.only_if.checkpoint_id, fresh))
+                if changed is not None:
+                    return changed
             committed = fresh[proposal.checkpoint_id] = self._append(writer, proposal, head)
             return _receipt(committed)
         except CheckpointError as error:

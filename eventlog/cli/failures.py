@@ -34,6 +34,7 @@ EXIT_CODES: dict[ErrorKind, int] = {
     ErrorKind.EFFECT_FAILED: 18,
     ErrorKind.RUN_FAILED: 19,
     ErrorKind.KEYS_UNAVAILABLE: 20,
+    ErrorKind.HELD: 22,
 }
 
 _MEANINGS = {

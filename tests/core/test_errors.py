@@ -18,6 +18,7 @@ SAMPLES: list[CheckpointError] = [
     errors.EventIdReused("id", event_id="e", differs="payload"),
     errors.Quarantined("id", last_good_revision=3, reason="r"),
     errors.HistoryRemoved("what", reason="r"),
+    errors.HeldByLegalHold("id", holds=["a", "b"]),
     errors.InvalidRequest("field", "problem", hint="hint"),
     errors.InvalidPayload("$", "problem"),
     errors.TooLarge("id", size=2, limit=1),
