@@ -16,6 +16,9 @@ from eventlog.checkpoint import LAST_REVISION, MAX_TENANT, Checkpoint, Receipt, 
 from eventlog.codec import decode_header
 from eventlog.errors import CheckpointError, HistoryRemoved, InvalidRequest, OutcomeUnknown, SchemaMismatch
 from eventlog.event import CheckpointEvent, EventType
+from eventlog.holds.deleting import Deleter, Deletion
+from eventlog.holds.reserved import TENANT as RESERVED_TENANT
+from eventlog.holds.reserved import ReservedStreams
 from eventlog.ids import CheckpointId, EventId
 from eventlog.log import Log, Outcome, Record
 from eventlog.metrics.collected import Backlog, metrics_of
@@ -24,9 +27,6 @@ from eventlog.position import Position
 from eventlog.privacy.data_keys import DataKeys
 from eventlog.proposing import propose
 from eventlog.reading import RevisionReader
-from eventlog.retention.deleting import Deleter, Deletion
-from eventlog.retention.reserved import TENANT as RESERVED_TENANT
-from eventlog.retention.reserved import ReservedStreams
 from eventlog.retry import receipt
 from eventlog.revision import Gap, JsonText, Revision
 from eventlog.rules import Proposal

@@ -28,9 +28,9 @@ class CandidateRow(NamedTuple):
     stored_bytes: int
 
 
-def candidates(projection: Projection, *, tenant: str | None = None) -> list[CandidateRow]:
-    """Return every checkpoint that is not deleted, in the log's order within a partition."""
-    return [CandidateRow._make(row) for row in projection.query(_RETENTION["candidates"], {"tenant": tenant})]
+def candidates(projection: Projection, *, without: str, tenant: str | None = None) -> list[CandidateRow]:
+    """Return every checkpoint that is not deleted, in the log's order within a partition; none of the tenant `without`."""
+    return [CandidateRow._make(row) for row in projection.query(_RETENTION["candidates"], {"tenant": tenant, "without": without})]
 
 
 def borne(projection: Projection, key: str, value: str) -> set[str]:
@@ -41,15 +41,19 @@ def borne(projection: Projection, key: str, value: str) -> set[str]:
 def covered(
     projection: Projection,
     *,
+    without: str,
     tenant: str | None = None,
     checkpoint_id: str | None = None,
     run_id: str | None = None,
     label: tuple[str, str] | None = None,
 ) -> list[tuple[str, bool]]:
-    """Return each checkpoint for which all that is given holds (a label: in any revision), and whether it is deleted."""
+    """Return each checkpoint for which all that is given holds (a label: in any revision), and whether it is deleted; none of the tenant
+    `without`.
+    """
     key, value = (None, None) if label is None else label
     parameters = {
         "tenant": tenant,
+        "without": without,
         "checkpoint_id": require_uuid("checkpoint_id", checkpoint_id),
         "run_id": require_uuid("run_id", run_id),
         "key": key,

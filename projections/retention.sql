@@ -9,7 +9,7 @@ WITH sizes AS (
 SELECT
     h.checkpoint_id::VARCHAR, h.partition, h."offset", h.recorded_at, h.revision, h.run_id::VARCHAR, h.tenant, h.kind, h.phase, h.labels,
     sizes.revisions, sizes.stored_bytes
-FROM (SELECT * EXCLUDE (event) FROM heads WHERE type <> 'DELETED' AND ($tenant IS NULL OR tenant = $tenant)) h
+FROM (SELECT * EXCLUDE (event) FROM heads WHERE type <> 'DELETED' AND tenant <> $without AND ($tenant IS NULL OR tenant = $tenant)) h
 JOIN sizes ON sizes.checkpoint_id = h.checkpoint_id
 ORDER BY h.partition, h."offset";
 
@@ -23,7 +23,8 @@ WHERE contains(labels, $key) AND (labels::JSON::MAP(VARCHAR, VARCHAR))[$key] = $
 -- What a hold lies on: each checkpoint, and whether it is deleted.
 SELECT checkpoint_id::VARCHAR, type = 'DELETED'
 FROM heads
-WHERE ($tenant IS NULL OR tenant = $tenant)
+WHERE tenant <> $without
+    AND ($tenant IS NULL OR tenant = $tenant)
     AND ($checkpoint_id IS NULL OR checkpoint_id = $checkpoint_id::UUID)
     AND ($run_id IS NULL OR run_id = $run_id::UUID)
     AND (

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from eventlog.cli import browse, checkpoints, failures, intake, keys, migrate, recovery, reports, start, stores, tail, topics
+from eventlog.cli import browse, checkpoints, failures, intake, keys, migrate, recovery, reports, retention, start, stores, tail, topics
 from eventlog.cli.command import ActorOption, FormatOption, StoreOption, TenantOption, TimeoutOption
 from eventlog.cli.output import OutputFormat
 from eventlog.cli.session import Given, Session
@@ -103,7 +103,7 @@ def _common(
     ctx.obj.given = Given(store=store, tenant=tenant, actor=actor, timeout=timeout, format=output_format)
 
 
-for _group in (start, checkpoints, browse, tail, recovery, reports, intake, stores, keys, migrate, topics):
+for _group in (start, checkpoints, browse, tail, recovery, reports, intake, stores, retention, keys, migrate, topics):
     _group.register(app)
 
 

@@ -10,13 +10,13 @@ from eventlog.checkpoint import Checkpoint
 from eventlog.codec import decode_header
 from eventlog.errors import CheckpointError, Conflict, HeldByLegalHold, InvalidRequest, NotFound
 from eventlog.event import EventHeader, EventType, to_checkpoint
+from eventlog.holds.refusals import Wanted, remember
+from eventlog.holds.register import HoldRegister
+from eventlog.holds.reserved import PROTECTED, TENANT, ReservedStreams
+from eventlog.holds.targets import HoldIndex
 from eventlog.ids import CheckpointId, EventId
 from eventlog.log import Log, Outcome
 from eventlog.position import Position
-from eventlog.retention.refusals import Wanted, remember
-from eventlog.retention.register import HoldRegister
-from eventlog.retention.reserved import PROTECTED, TENANT, ReservedStreams
-from eventlog.retention.targets import HoldIndex
 from eventlog.rules import Condition, Proposal
 
 _HISTORY_ROWS = 500
@@ -89,7 +89,7 @@ class Deleter:
 
     def holds_on(self, header: EventHeader) -> tuple[str, ...]:
         """The ids of the holds on a checkpoint, as of now."""
-        return held(self.register.read(self._log.partition_of(header.checkpoint_id)).index, self._log, header)
+        return held(self.register.read(self._log.partition_of(header.checkpoint_id)).by_target, self._log, header)
 
     def header(self, checkpoint_id: CheckpointId, *, at_least: Position | None = None) -> EventHeader:
         """Of the latest event. Raises `NotFound`, also for another tenant's."""
@@ -113,7 +113,7 @@ class Deleter:
 
     def _free(self, header: EventHeader, at_least: Position | None, wanted: Wanted, reason: str | None) -> Condition:
         registered = self.register.read(self._log.partition_of(header.checkpoint_id), at_least=at_least)
-        holds = held(registered.index, self._log, header)
+        holds = held(registered.by_target, self._log, header)
         if not holds:
             return registered.condition
         try:

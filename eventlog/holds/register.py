@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 
 from eventlog.checkpoint import Checkpoint
 from eventlog.errors import Conflict, SchemaMismatch
+from eventlog.holds.reserved import REGISTER_KIND, ReservedStreams, first
+from eventlog.holds.targets import HeldBy, HoldIndex, HoldTarget, Placed
 from eventlog.ids import CheckpointId, content_id
 from eventlog.position import Position
-from eventlog.retention.reserved import REGISTER_KIND, ReservedStreams, first
-from eventlog.retention.targets import HeldBy, HoldIndex, HoldTarget, Placed
 from eventlog.rules import Condition
 
 
@@ -26,7 +26,7 @@ class Registered(NamedTuple):
 
     condition: Condition  # that it is still so
     holds: tuple[Placed, ...]
-    index: HoldIndex
+    by_target: HoldIndex
 
 
 _NONE = HoldIndex(())

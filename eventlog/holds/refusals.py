@@ -8,8 +8,8 @@ from typing import NamedTuple
 from eventlog.checkpoint import Checkpoint
 from eventlog.errors import Conflict, SchemaMismatch
 from eventlog.event import EventHeader
+from eventlog.holds.reserved import REFUSAL_KIND, ReservedStreams, first
 from eventlog.ids import CheckpointId, content_id
-from eventlog.retention.reserved import REFUSAL_KIND, ReservedStreams, first
 
 
 class Wanted(StrEnum):

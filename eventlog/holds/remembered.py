@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from eventlog.catalog import CheckpointSummary
+from eventlog.holds.refusals import Refusal
+from eventlog.holds.reserved import REFUSAL_KIND, TENANT, ReservedStreams
 from eventlog.position import Position
-from eventlog.retention.refusals import Refusal
-from eventlog.retention.reserved import REFUSAL_KIND, TENANT, ReservedStreams
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -16,7 +16,7 @@ from eventlog.log import Log
 from eventlog.payload import COMPRESS_FROM
 from eventlog.position import Position
 from eventlog.proposing import PayloadKeys, propose
-from eventlog.revision import read_revision
+from eventlog.revision import Revision, read_revision
 
 if TYPE_CHECKING:
     from eventlog.store import CheckpointStore
@@ -56,6 +56,11 @@ class ReservedStreams:
         return cls(log=store.log, keys=store.keys, actor=store.actor, timeout=store.timeout)
 
     def load(self, checkpoint_id: CheckpointId, kind: str, *, at_least: Position | None = None) -> Checkpoint | None:
+        """See `revision`."""
+        found = self.revision(checkpoint_id, kind, at_least=at_least)
+        return None if found is None else found.checkpoint
+
+    def revision(self, checkpoint_id: CheckpointId, kind: str, *, at_least: Position | None = None) -> Revision | None:
         """The latest revision; None: there is none. Raises `Corrupted` when it was deleted past the store, `SchemaMismatch`."""
         if self.log.place(checkpoint_id, at_least=at_least) is None:
             return None
@@ -67,7 +72,7 @@ class ReservedStreams:
         if (found.checkpoint.tenant, found.checkpoint.kind, found.checkpoint.schema_version) != (TENANT, kind, VERSION):
             what = f"{found.checkpoint.kind} {found.checkpoint.schema_version} of tenant {found.checkpoint.tenant}"
             raise SchemaMismatch(f"checkpoint {checkpoint_id} is {what}, where a {kind} {VERSION} belongs")
-        return found.checkpoint
+        return found
 
     def commit(self, checkpoint: Checkpoint, expected: int | None) -> Receipt:
         """By compare-and-swap; raises as `CheckpointStore.compare_and_swap` does."""

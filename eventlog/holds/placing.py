@@ -11,19 +11,21 @@ It holds from its first entry on, and everything that it concerns once it is `pl
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from eventlog.checkpoint import Checkpoint, check_text, from_millis, to_millis
 from eventlog.errors import Conflict, InvalidRequest, NotFound, SchemaMismatch
+from eventlog.holds.refusals import Refusal
+from eventlog.holds.remembered import refusals
+from eventlog.holds.reserved import HOLD_KIND, TENANT, ReservedStreams, first
+from eventlog.holds.targets import HeldBy, HoldTarget, Placed
 from eventlog.ids import CheckpointId
 from eventlog.position import Position
 from eventlog.projection_errors import translated
-from eventlog.retention.refusals import Refusal
-from eventlog.retention.remembered import refusals
-from eventlog.retention.reserved import HOLD_KIND, TENANT, ReservedStreams, first
-from eventlog.retention.targets import HeldBy, HoldTarget, Placed
+from eventlog.revision import Revision
 from projections import retention
 
 if TYPE_CHECKING:
@@ -142,9 +144,9 @@ class Holds:
             page = self._store.catalog.list(tenant=TENANT, kind=HOLD_KIND, after=after, limit=_PAGE, at=None, run_id=None)
             for each in page.items:
                 if released or each.phase != HoldState.RELEASED:
-                    hold = self._streams.load(each.id, HOLD_KIND, at_least=Position())
-                    assert hold is not None
-                    found.append(_hold(hold))
+                    revision = self._streams.revision(each.id, HOLD_KIND, at_least=Position())
+                    assert revision is not None
+                    found.append(_hold(_dated(revision)))
             after = page.next
             if after is None:
                 return [each for each in found if self._visible(each.target)]
@@ -162,8 +164,9 @@ class Holds:
         try:
             receipt = self._streams.commit(begun, None)
         except Conflict as error:
-            there = self._streams.load(identity, HOLD_KIND)
-            if there is None or (there.payload["target"], there.payload["reason"]) != (payload["target"], reason):
+            found = self._streams.revision(identity, HOLD_KIND)
+            there = begun if found is None else _dated(found)
+            if found is None or (there.payload["target"], there.payload["reason"]) != (payload["target"], reason):
                 raise InvalidRequest("hold_id", f"{identity} is another hold", hint="Leave it out: each hold gets an id.") from error
             if _state(there) in (HoldState.RELEASING, HoldState.RELEASED):
                 raise InvalidRequest("hold_id", f"{identity} is released", hint="Place another hold.") from error
@@ -180,21 +183,22 @@ class Holds:
 
     def _load(self, identity: CheckpointId) -> Checkpoint:
         try:
-            hold = self._streams.load(identity, HOLD_KIND)
+            found = self._streams.revision(identity, HOLD_KIND)
         except SchemaMismatch as error:
             raise NotFound(identity, detail="it is no legal hold") from error
-        if hold is None or not self._visible(HoldTarget.read(hold.payload["target"])):
+        if found is None or not self._visible(HoldTarget.read(found.checkpoint.payload["target"])):
             raise NotFound(identity, detail="there is no such legal hold")
-        return hold
+        return _dated(found)
 
     def _visible(self, target: HoldTarget) -> bool:
         return self._store.tenant is None or target.tenant == self._store.tenant
 
-    def _covered(self, target: HoldTarget) -> list[tuple[str, bool]]:
+    def _covered(self, target: HoldTarget) -> Sequence[tuple[str, bool]]:
         label = (target.key, target.value) if target.by is HeldBy.LABEL and target.key is not None else None
         with translated():
             return retention.covered(
                 self._store.catalog.projection(),
+                without=TENANT,
                 tenant=target.tenant,
                 checkpoint_id=target.value if target.by is HeldBy.CHECKPOINT else None,
                 run_id=target.value if target.by is HeldBy.RUN else None,
@@ -212,6 +216,16 @@ class Holds:
         except NotFound:
             return False
         return header.revision == refusal.revision and not self._store.deleter.holds_on(header)
+
+
+def _dated(found: Revision) -> Checkpoint:
+    """With the time of the step that its latest revision is, which that revision could not know."""
+    payload, at = found.checkpoint.payload, to_millis(found.recorded_at)
+    if _state(found.checkpoint) is HoldState.PLACING:
+        payload["placed_at_ms"] = at
+    elif _state(found.checkpoint) is HoldState.RELEASING:
+        payload["release"] = {**payload["release"], "at_ms": at}
+    return found.checkpoint
 
 
 def _state(hold: Checkpoint) -> HoldState:
