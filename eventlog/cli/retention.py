@@ -188,8 +188,19 @@ def log(session: Session) -> None:
         last = each.starts[-1]
         override = None if each.floor_override is None else each.floor_override["reason"]
         rows.append(
-            (each.recorded_at, each.ended, last.actor, last.reason, each.planned, sum(counts), sum(sizes), each.skipped, override)
-            + (each.policy, each.plan)
+            (
+                each.recorded_at,
+                each.ended,
+                last.actor,
+                last.reason,
+                each.planned,
+                sum(counts),
+                sum(sizes),
+                each.skipped,
+                override,
+                each.policy,
+                each.plan,
+            )
         )
     session.output.rows(columns, rows, shown={"policy": lambda text: str(text)[:12], "plan": lambda text: str(text)[:12]})
 
@@ -246,8 +257,8 @@ def _show(session: Session, made: Plan) -> None:
         for each in (*made.items, *made.kept):
             lines(_row(each))
         return
-    _table(session, [each for each in made.items], "to be deleted")
-    _table(session, [each for each in made.kept], "due, and kept")
+    _table(session, list(made.items), "to be deleted")
+    _table(session, list(made.kept), "due, and kept")
     due, kept = len(made.items), Counter(str(each.kept) for each in made.kept)
     reasons = "".join(f", {number} kept: {why}" for why, number in sorted(kept.items()))
     output.note(f"{due} of {made.looked_at} would be deleted{reasons}; at {made.position}")
