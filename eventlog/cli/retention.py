@@ -182,27 +182,21 @@ def log(session: Session) -> None:
     with session.store() as store:
         found = sorted(applications(store), key=lambda each: each.recorded_at)
     columns = ("recorded_at", "ended", "actor", "reason", "planned", "deleted", "deleted_bytes", "skipped", "override", "policy", "plan")
-    rows = []
-    for each in found:
-        counts, sizes = zip(*each.deleted.values(), strict=True) if each.deleted else ((), ())
-        last = each.starts[-1]
-        override = None if each.floor_override is None else each.floor_override["reason"]
-        rows.append(
-            (
-                each.recorded_at,
-                each.ended,
-                last.actor,
-                last.reason,
-                each.planned,
-                sum(counts),
-                sum(sizes),
-                each.skipped,
-                override,
-                each.policy,
-                each.plan,
-            )
-        )
-    session.output.rows(columns, rows, shown={"policy": lambda text: str(text)[:12], "plan": lambda text: str(text)[:12]})
+    rows = [
+        {
+            **each._asdict(),
+            **each.starts[-1]._asdict(),
+            "deleted": sum(number for number, _ in each.deleted.values()),
+            "deleted_bytes": sum(size for _, size in each.deleted.values()),
+            "override": None if each.floor_override is None else each.floor_override["reason"],
+        }
+        for each in found
+    ]
+    session.output.rows(
+        columns,
+        [[row[name] for name in columns] for row in rows],
+        shown={"policy": lambda text: str(text)[:12], "plan": lambda text: str(text)[:12]},
+    )
 
 
 def report(session: Session, policy: Path, values: dict[str, Any]) -> None:
