@@ -141,10 +141,12 @@ def test_a_plan_by_a_clock_ahead_of_the_logs_is_refused(own: CheckpointStore) ->
 def test_a_plan_survives_its_file_and_a_changed_file_is_refused(own: CheckpointStore, tmp_path: Path) -> None:
     made = orders(own, 2)
     Holds(own).place(HoldTarget.of_checkpoint(made[0].id), reason="case 4711")
-    plan, file = planned(own, override_floor="the regulator agreed"), tmp_path / "plan.json"
+    plan, folder = planned(own, override_floor="the regulator agreed"), tmp_path / "plans"
+    folder.mkdir()
+    file = folder / "plan.json"
     plan.write(file)
     assert Plan.read(file) == plan
-    assert list(tmp_path.iterdir()) == [file]
+    assert list(folder.iterdir()) == [file]
     text = file.read_text()
     for changed in (text.replace(made[1].id, made[0].id), text.replace('"revision":0', '"revision":1'), text[:-10], "[]"):
         file.write_text(changed)
