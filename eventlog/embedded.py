@@ -301,7 +301,9 @@ class EmbeddedLog:
         last looked, and then the heads in memory are the current ones.
         """
         head = self._heads.get(proposal.checkpoint_id)
-        if head is None or proposal.only_if is not None or decide(head, proposal) is not Verdict.ACCEPT or self._recent.reused(proposal):
+        if head is None or decide(head, proposal) is not Verdict.ACCEPT or self._recent.reused(proposal):
+            return None
+        if proposal.only_if is not None and unmet(proposal, self._head(writer, proposal.only_if.checkpoint_id, {})) is not None:
             return None
         try:
             committed = self._append(writer, proposal, head)

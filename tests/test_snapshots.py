@@ -20,7 +20,7 @@ import pytest
 
 import eventlog
 import eventlog.testing
-from eventlog import errors, recovery
+from eventlog import errors, recovery, retention
 from eventlog.embedded_files import create
 from eventlog.errors import CheckpointError
 from eventlog.metrics import registry
@@ -125,6 +125,7 @@ TAKEN = {
     "exports": exports,
     "testing_exports": lambda: exports(eventlog.testing),
     "recovery_exports": lambda: exports(recovery),
+    "retention_exports": lambda: exports(retention),
     "errors": error_table,
     "schemas": avro_schemas,
     "embedded_format": embedded_format,

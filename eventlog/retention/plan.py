@@ -1,7 +1,7 @@
 """A plan: exactly what would go and why, and what is kept although it is due. Can be written to a file, and applied from there.
 
-The file is JSON. Its digest is over everything else in it, so that a plan that somebody has changed is not applied as the one that was
-looked at.
+The file is JSON. Its digest is over everything else in the plan, so that one that somebody has changed is not applied as the one that
+was looked at.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Plan(BaseModel):
     def of(cls, **fields: Any) -> Self:
         """With its digest."""
         made = cls(**fields)
-        return made.model_copy(update={"digest": _digest(made.fields())})
+        return made.model_copy(update={"digest": made._computed()})
 
     def fields(self) -> dict[str, Any]:
         """As it stands in the file."""
@@ -109,13 +109,20 @@ class Plan(BaseModel):
             raise InvalidRequest(str(path), "is no plan: it is not JSON") from error
         if not isinstance(fields, dict) or fields.get("format") != FORMAT:
             raise InvalidRequest(str(path), f"is no plan of format {FORMAT}", hint="Make one with `eventlog retention plan --out`.")
-        if _digest(fields) != fields.get("digest"):
-            raise InvalidRequest(str(path), "was changed after it was made: its digest does not fit", hint="Make another plan.")
         try:
-            return cls(**fields)
+            found = cls(**fields)
         except ValidationError as error:
             where = ".".join(map(str, error.errors()[0]["loc"]))
             raise InvalidRequest(str(path), f"{where}: {error.errors()[0]['msg']}") from error
+        if found._computed() != found.digest:
+            raise InvalidRequest(str(path), "was changed after it was made: its digest does not fit", hint="Make another plan.")
+        return found
+
+    def _computed(self) -> str:
+        """The digest of everything else. Items as rows without their names: there may be very many."""
+        found = {name: getattr(self, name) for name in type(self).model_fields if name != "digest"}
+        found["floor_override"] = None if self.floor_override is None else self.floor_override.model_dump()
+        return hashlib.sha256(_text(found).encode()).hexdigest()
 
     def event_id(self, item: Item) -> EventId:
         """Of the event that deletes an item: it follows from the plan, so that a plan that is applied again finds its own deletions."""
@@ -145,7 +152,3 @@ def _fields(item: Item) -> dict[str, Any]:
 
 def _text(fields: Mapping[str, Any]) -> str:
     return json.dumps(fields, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
-
-
-def _digest(fields: Mapping[str, Any]) -> str:
-    return hashlib.sha256(_text({name: value for name, value in fields.items() if name != "digest"}).encode()).hexdigest()

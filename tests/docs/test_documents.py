@@ -20,7 +20,22 @@ TESTS = {
     for name in re.findall(r"def (test_\w+)\(", path.read_text(encoding="utf-8"))
 }
 CHECKER = tuple(f"testing/{name}" for name in ("history", "stream", "sessions", "tally", "verdict", "checker"))
-PURE = ("privacy/envelope", "position", "ids", "payload", "event", "codec", "rules", "errors", "checkpoint", "retry", "revision", *CHECKER)
+PURE = (
+    "privacy/envelope",
+    "retention/policy",
+    "holds/targets",
+    "position",
+    "ids",
+    "payload",
+    "event",
+    "codec",
+    "rules",
+    "errors",
+    "checkpoint",
+    "retry",
+    "revision",
+    *CHECKER,
+)
 
 
 def blocks(language: str) -> list[str]:
@@ -60,7 +75,15 @@ COMMAND_FOLDER = REPOSITORY / "tests" / "docs" / "bin"
 
 
 @pytest.mark.parametrize(
-    "document", ["docs/guarantees.md", "docs/cases.md", "docs/decisions.md", "docs/testing-a-store.md", "docs/privacy.md"]
+    "document",
+    [
+        "docs/guarantees.md",
+        "docs/cases.md",
+        "docs/decisions.md",
+        "docs/testing-a-store.md",
+        "docs/privacy.md",
+        "docs/retention.md",
+    ],
 )
 def test_every_test_that_a_document_names_exists(document: str) -> None:
     text = (REPOSITORY / document).read_text(encoding="utf-8")
