@@ -303,8 +303,12 @@ class EmbeddedLog:
         head = self._heads.get(proposal.checkpoint_id)
         if head is None or decide(head, proposal) is not Verdict.ACCEPT or self._recent.reused(proposal):
             return None
-        if proposal.only_if is not None and unmet(proposal, self._head(writer, proposal.only_if.checkpoint_id, {})) is not None:
-            return None
+        if proposal.only_if is not None:
+            named = self._head(writer, proposal.only_if.checkpoint_id, {})
+            if unmet(proposal, named) is not None:
+                return None
+            if named is not None:
+                self._heads.put(named)  # should it be newer than the others in memory, the append fails, and all are forgotten
         try:
             committed = self._append(writer, proposal, head)
         except EncryptionMismatch:

@@ -127,7 +127,7 @@ def held(index: HoldIndex, log: Log, header: EventHeader) -> tuple[str, ...]:
     """The holds on a checkpoint, by what it is and every label that it has borne as far as the log knows."""
     if not len(index):
         return ()
-    borne = _labels_borne(log, header) if index.labels() else ()
+    borne = _labels_borne(log, header) if index.labels else ()
     return index.on(checkpoint_id=header.checkpoint_id, run_id=header.run_id, tenant=header.tenant, labels=borne)
 
 

@@ -107,15 +107,15 @@ class HoldIndex:
 
     def __init__(self, holds: Iterable[Placed]) -> None:
         self._by: defaultdict[tuple[str | None, ...], list[Placed]] = defaultdict(list)
-        for each in dict.fromkeys(holds):
+        each_once = dict.fromkeys(holds)
+        for each in each_once:
             self._by[each.target.by, each.target.key, each.target.value].append(each)
+        self._count = len(each_once)
+        pairs = dict.fromkeys((each.target.key, each.target.value) for each in each_once if each.target.by is HeldBy.LABEL)
+        self.labels = tuple((key, value) for key, value in pairs if key is not None)  # that are held, each once
 
     def __len__(self) -> int:
-        return sum(map(len, self._by.values()))
-
-    def labels(self) -> list[tuple[str, str]]:
-        """The labels that are held, each once."""
-        return [(key, value) for by, key, value in self._by if by == HeldBy.LABEL and key is not None and value is not None]
+        return self._count
 
     def on(self, *, checkpoint_id: str, run_id: str, tenant: str, labels: Iterable[tuple[str, str]]) -> tuple[str, ...]:
         """The ids of the holds on a checkpoint, in order. `labels`: all that it bears or has borne."""

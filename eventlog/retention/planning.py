@@ -96,7 +96,7 @@ def _override(store: CheckpointStore, policy: Policy, reason: str | None, now: i
 
 
 def _holds_on(projection: Projection, index: HoldIndex) -> Callable[[Candidate], tuple[str, ...]]:
-    borne = {label: retention.borne(projection, *label) for label in index.labels()}
+    borne = {label: retention.borne(projection, *label) for label in index.labels}
 
     def holds_on(each: Candidate) -> tuple[str, ...]:
         labels = [label for label, who in borne.items() if each.checkpoint_id in who]

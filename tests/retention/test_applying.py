@@ -218,7 +218,8 @@ def test_killed_before_or_after_any_write_and_started_again_exactly_the_plan_is_
 
 
 def _item(plan: Plan, checkpoint_id: str) -> Item:
-    return next(each for each in plan.items if each.checkpoint_id == checkpoint_id)
+    found: Item = next(each for each in plan.items if each.checkpoint_id == checkpoint_id)
+    return found
 
 
 def _arguments(plan: Plan) -> dict[str, object]:

@@ -22,7 +22,8 @@ def test_a_hold_placed_between_the_look_and_the_commit_refuses_the_deletion(
 ) -> None:
     made = stream(store, 1, tenant=tenant, labels={"case": tenant})[0]
     target = HoldTarget.of_checkpoint(made.id) if by == "checkpoint" else HoldTarget.of_label("case", tenant)
-    holds, placed = Holds(opening()), []
+    holds = Holds(opening())
+    placed: list[Placement] = []
     append = store.deleter._append
 
     def held_first(proposals: Sequence[Any], timeout: float) -> Any:

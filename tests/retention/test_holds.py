@@ -9,7 +9,7 @@ from eventlog.holds.reserved import TENANT
 from eventlog.retention import Holds, HoldState, HoldTarget, Wanted, require_not_held
 from tests.retention.samples import ids, is_deleted, orders, planned
 from tests.store.other_process import Refused, calling
-from tests.store.samples import initial, nothing_written, stream
+from tests.store.samples import initial, nothing_written, revisions, stream
 
 
 @pytest.mark.parametrize("by", ["checkpoint", "run", "tenant", "label"])
@@ -110,7 +110,7 @@ def test_who_where_when_and_why_are_on_record(store: CheckpointStore, tenant: st
     assert holds.get(placed.id) == released
     assert placed.id not in [each.id for each in holds.list()]
     assert released in holds.list(released=True)
-    phases = [each.checkpoint.phase for each in store.history(placed.id) if hasattr(each, "checkpoint")]
+    phases = [each.checkpoint.phase for each in revisions(store, placed.id)]
     assert phases == ["placing", "placed", "releasing", "released"]
     assert holds.release(placed.id, reason="again").hold == released
 
