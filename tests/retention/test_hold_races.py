@@ -11,7 +11,7 @@ import pytest
 
 from eventlog import CheckpointId, CheckpointStore, HeldByLegalHold, Receipt
 from eventlog.holds.deleting import Deletion
-from eventlog.retention import Holds, HoldTarget
+from eventlog.retention import Holds, HoldTarget, Placement
 from tests.retention.samples import orders
 from tests.store.samples import stream
 
