@@ -6,7 +6,7 @@ is done to a tenant (its erasure, the loss of its key) must not take the holds w
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from eventlog.checkpoint import Checkpoint, Receipt
 from eventlog.errors import CheckpointError, Corrupted, SchemaMismatch
@@ -30,10 +30,6 @@ VERSION = 1  # of each of these kinds
 PROTECTED = frozenset({HOLD_KIND, REGISTER_KIND, APPLIED_KIND})  # never deleted: they are the record of who held and deleted what
 
 
-class Keys(PayloadKeys, Protocol):
-    """The keys of an encrypted store, as these streams need them."""
-
-
 class ReservedStreams:
     """Reads and writes them past the limits of whoever is asking: a tenant's writer must be refused by a hold that it cannot see.
 
@@ -42,7 +38,7 @@ class ReservedStreams:
         timeout: seconds that a write may take.
     """
 
-    def __init__(self, *, log: Log, keys: Keys | None, actor: str | None, timeout: float) -> None:
+    def __init__(self, *, log: Log, keys: PayloadKeys | None, actor: str | None, timeout: float) -> None:
         self.log = log
         self.actor = actor
         self._keys = keys
