@@ -9,6 +9,7 @@ import dataclasses
 import hashlib
 import inspect
 import os
+import re
 import sqlite3
 from collections.abc import Iterator
 from enum import Enum
@@ -47,7 +48,8 @@ def _class(name: str, cls: Any) -> Iterator[str]:
     yield f"class {name}({', '.join(base.__name__ for base in cls.__bases__)})"
     if hasattr(cls, "model_fields"):
         for field, info in cls.model_fields.items():
-            yield f"    {field}: {info.annotation!r}, {'required' if info.is_required() else 'optional'}"
+            annotation = re.sub(r" at 0x[0-9a-f]+", "", repr(info.annotation))  # of a validator's function
+            yield f"    {field}: {annotation}, {'required' if info.is_required() else 'optional'}"
     elif hasattr(cls, "_fields"):
         for field in cls._fields:
             note = cls.__annotations__[field]
