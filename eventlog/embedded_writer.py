@@ -19,7 +19,7 @@ from eventlog.head_cache import RecentEvents, RecentHeads
 from eventlog.ids import EventId
 from eventlog.log import Outcome
 from eventlog.position import Position
-from eventlog.rules import Head, Proposal, Verdict, decide, require_form
+from eventlog.rules import Head, Proposal, Verdict, decide, require_form, unmet
 from eventlog.statements import named
 
 _HEADS = 10_000  # about 1 KB each
@@ -114,6 +114,12 @@ class EmbeddedWriter:
         head = self._heads.get(proposal.checkpoint_id)
         if head is None or decide(head, proposal) is not Verdict.ACCEPT or self._recent.reused(proposal):
             return None
+        if proposal.only_if is not None:
+            named = self._head(writer, proposal.only_if.checkpoint_id, {})
+            if unmet(proposal, named) is not None:
+                return None
+            if named is not None:
+                self._heads.put(named)  # should it be newer than the others in memory, the append fails, and all are forgotten
         try:
             committed = self._append(writer, proposal, head)
         except EncryptionMismatch:
@@ -147,6 +153,10 @@ class EmbeddedWriter:
                 return retry.answer(head, proposal, None if row is None else record_of(row, self._path))
             if self._recent.reused(proposal):
                 return retry.reused(proposal)
+            if proposal.only_if is not None:
+                changed = unmet(proposal, self._head(writer, proposal.only_if.checkpoint_id, fresh))
+                if changed is not None:
+                    return changed
             committed = fresh[proposal.checkpoint_id] = self._append(writer, proposal, head)
             return _receipt(committed)
         except CheckpointError as error:

@@ -32,6 +32,7 @@ class ErrorKind(StrEnum):
     RUN_FAILED = "RUN_FAILED"
     KEYS_UNAVAILABLE = "KEYS_UNAVAILABLE"
     DENIED = "DENIED"
+    HELD = "HELD"
 
 
 class Retry(StrEnum):
@@ -138,6 +139,20 @@ class Quarantined(CheckpointError):
         self.checkpoint_id = checkpoint_id
         self.last_good_revision = last_good_revision
         self.reason = reason
+
+
+class HeldByLegalHold(CheckpointError):
+    """The checkpoint may not be deleted: legal holds lie on it. `remembered`: once the last is released, the next plan names it as due."""
+
+    kind = ErrorKind.HELD
+    hint = "`eventlog retention holds` says who has placed each and why; only its release makes a deletion possible."
+
+    def __init__(self, checkpoint_id: str, *, holds: Sequence[str], remembered: bool = False) -> None:
+        named = f"legal hold {holds[0]}" if len(holds) == 1 else f"{len(holds)} legal holds: {', '.join(holds)}"
+        super().__init__(f"checkpoint {checkpoint_id} is kept by {named}")
+        self.checkpoint_id = checkpoint_id
+        self.holds = tuple(holds)
+        self.remembered = remembered
 
 
 class HistoryRemoved(CheckpointError):

@@ -50,6 +50,13 @@ class Head(NamedTuple):
         )
 
 
+class Condition(NamedTuple):
+    """That another checkpoint of the same partition still stands where it did when a proposal was made; None: that it does not exist."""
+
+    checkpoint_id: str
+    revision: int | None
+
+
 class Proposal(NamedTuple):
     """A revision that somebody wants to commit: what the rules look at, and the draft of its event."""
 
@@ -66,6 +73,7 @@ class Proposal(NamedTuple):
     draft: Draft
     sealed: bool = False
     json_text: Callable[[CheckpointEvent], bytes] = CheckpointEvent.json_text  # opens payloads, to compare a retry's with
+    only_if: Condition | None = None
 
     def head(self, digest: bytes, partition: int, offset: int, recorded_at: int) -> Head:
         """The head that this proposal becomes when it is committed."""
@@ -107,6 +115,20 @@ def decide(head: Head | None, proposal: Proposal) -> Verdict | CheckpointError:
     if proposal.event_id == head.event_id or revision < head.revision:
         return Verdict.COMPARE
     return rejection(head, proposal)
+
+
+def unmet(proposal: Proposal, head: Head | None) -> Conflict | None:
+    """Why a proposal's condition does not hold, given the head of the checkpoint that it names; None when it does.
+
+    The log asks within the durable write, so that nothing can come between: that is what two checkpoints of a partition can promise
+    each other without a transaction.
+    """
+    actual = None if head is None else head.revision
+    if proposal.only_if is None or proposal.only_if.revision == actual:
+        return None
+    named, expected = proposal.only_if
+    detail = f"on which revision {proposal.revision} of checkpoint {proposal.checkpoint_id} depends"
+    return Conflict(named, expected=expected, actual=actual, proposed=proposal.revision, detail=detail)
 
 
 def require_form(proposal: Proposal, *, encrypted: bool) -> None:

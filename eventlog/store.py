@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from time import perf_counter
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -14,9 +15,11 @@ from uuid import UUID
 from eventlog.archive.bodies import ArchivedBodies
 from eventlog.catalog import Catalog, Page
 from eventlog.checkpoint import LAST_REVISION, Checkpoint, Receipt, check_identity, to_millis
-from eventlog.codec import decode_header
-from eventlog.errors import CheckpointError, InvalidRequest, NotFound, SchemaMismatch
-from eventlog.event import CheckpointEvent, EventType, to_checkpoint
+from eventlog.errors import CheckpointError, InvalidRequest, SchemaMismatch
+from eventlog.event import CheckpointEvent, EventType
+from eventlog.holds.deleting import Deleter, Deletion
+from eventlog.holds.reserved import TENANT as RESERVED_TENANT
+from eventlog.holds.reserved import ReservedStreams
 from eventlog.ids import CheckpointId, EventId
 from eventlog.log import Log, Outcome, Record
 from eventlog.metrics.collected import metrics_of
@@ -69,6 +72,12 @@ class CheckpointStore:
         self._bodies = bodies
         self._compress_from = log.compress_from if keys is None else COMPRESS_FROM  # nothing can be compressed once it is sealed
         self._reader = RevisionReader(log=log, catalog=catalog, tenant=tenant, json_text=json_text_by(keys), bodies=bodies)
+        self.deleter = Deleter(
+            streams=ReservedStreams(log=log, keys=keys, actor=actor, timeout=timeout),
+            tenant=tenant,
+            propose=partial(self._propose, event_type=EventType.DELETED),
+            append=self._append,
+        )
         self.metrics = metrics_of(log.kind)
         self._watched = OpenStore(log, catalog)
         if not shares:  # otherwise its parts are another store's, which reports them
@@ -125,12 +134,7 @@ class CheckpointStore:
                 outcomes.append(error)
         if not outcomes:
             raise InvalidRequest("revisions", "is empty")
-        begun = perf_counter()
-        answers = self._log.append(proposals, timeout=self._timeout(timeout)) if proposals else ()
-        seconds = perf_counter() - begun
-        for proposal, answer in zip(proposals, answers, strict=True):
-            self.metrics.answered(answer, proposal.draft, seconds)
-        committed = iter(answers)
+        committed = iter(self._append(proposals, self._timeout(timeout)) if proposals else ())
         return [next(committed) if outcome is None else outcome for outcome in outcomes]
 
     def delete(
@@ -143,17 +147,16 @@ class CheckpointStore:
     ) -> Receipt:
         """Ends a checkpoint by a DELETED event behind revision `expected`. Its id never starts again; its history stays readable.
 
-        Pass the `event_id` of an earlier attempt to make a retry safe. Raises as `compare_and_swap` does.
+        Pass the `event_id` of an earlier attempt to make a retry safe. Raises `HeldByLegalHold` (that it was wanted is remembered, and
+        nothing else was written), and as `compare_and_swap` does.
         """
         if type(expected) is not int or not 0 <= expected < LAST_REVISION:
             raise InvalidRequest("expected", f"{expected!r} is not a revision that another can follow (0 to 2^63-2)")
-        current = self._reader.latest(CheckpointId(checkpoint_id))
-        if current is None:
-            raise NotFound(CheckpointId(checkpoint_id))
-        header, _ = decode_header(_event(current))
-        last = to_checkpoint(header, b"null")
-        tombstone = last.model_copy(update={"revision": expected}).next(None, phase=last.phase, event_id=event_id)
-        return self._commit(self._propose(tombstone, expected, EventType.DELETED), timeout)
+        wanted = Deletion(CheckpointId(checkpoint_id), expected, None if event_id is None else EventId(event_id))
+        outcome = self.deleter.delete([wanted], timeout=self._timeout(timeout))[0]
+        if isinstance(outcome, CheckpointError):
+            raise outcome
+        return outcome
 
     def import_revision(self, checkpoint: Checkpoint, *, timeout: float | None = None) -> Receipt:
         """Starts a checkpoint at another store's latest revision, whatever its number. Idempotent by event id.
@@ -304,10 +307,17 @@ class CheckpointStore:
         """Raises `AccessDenied` where this store withholds payloads: for whoever has nothing to show without one."""
 
     @contextlib.contextmanager
-    def entrusted(self, operation: Operation, access: Access | None = None) -> Iterator[CheckpointStore]:  # noqa: ARG002
+    def entrusted(
+        self,
+        operation: Operation,
+        access: Access | None = None,
+        *,
+        limited: bool = False,  # noqa: ARG002
+    ) -> Iterator[CheckpointStore]:
         """Lends the store without any limit for an operation on the whole of it, if the principal may do that; it is on record by then.
 
-        For this package: whoever verifies, keeps, archives or erases asks here. `access` says more about it, for the record.
+        For this package: whoever verifies, keeps, archives or erases asks here. `access` says more about it, for the record. `limited`: to
+        the tenant that this store is opened for, so that whoever looks after one tenant may do it too.
         Raises `AccessDenied` or `AuditUnavailable`.
         """
         yield self
@@ -347,6 +357,8 @@ class CheckpointStore:
     def _propose(self, checkpoint: Checkpoint, expected: int | None, event_type: EventType = EventType.REVISION) -> Proposal:
         if self.tenant is not None and isinstance(checkpoint, Checkpoint) and checkpoint.tenant != self.tenant:
             raise InvalidRequest("tenant", f"is {checkpoint.tenant} where this store is opened for {self.tenant}")
+        if event_type is not EventType.DELETED and isinstance(checkpoint, Checkpoint) and checkpoint.tenant == RESERVED_TENANT:
+            raise InvalidRequest("tenant", f"{RESERVED_TENANT} is the store's own, for legal holds", hint="Use another tenant.")
         return propose(
             checkpoint,
             expected,
@@ -366,10 +378,16 @@ class CheckpointStore:
             raise InvalidRequest("expected", f"{expected!r} is not a revision: only what exists is migrated")
         return self._propose(checkpoint, expected, EventType.MIGRATED)
 
-    def _commit(self, proposal: Proposal, timeout: float | None) -> Receipt:
+    def _append(self, proposals: Sequence[Proposal], timeout: float) -> Sequence[Outcome]:
         begun = perf_counter()
-        outcome = self._log.append((proposal,), timeout=self._timeout(timeout))[0]
-        self.metrics.answered(outcome, proposal.draft, perf_counter() - begun)
+        answers = self._log.append(proposals, timeout=timeout)
+        seconds = perf_counter() - begun
+        for proposal, answer in zip(proposals, answers, strict=True):
+            self.metrics.answered(answer, proposal.draft, seconds)
+        return answers
+
+    def _commit(self, proposal: Proposal, timeout: float | None) -> Receipt:
+        outcome = self._append((proposal,), self._timeout(timeout))[0]
         if isinstance(outcome, CheckpointError):
             raise outcome
         return outcome

@@ -9,6 +9,7 @@ import dataclasses
 import hashlib
 import inspect
 import os
+import re
 import sqlite3
 from collections.abc import Iterator
 from enum import Enum
@@ -20,7 +21,7 @@ import pytest
 
 import eventlog
 import eventlog.testing
-from eventlog import errors, recovery
+from eventlog import errors, recovery, retention
 from eventlog.embedded_files import create
 from eventlog.errors import CheckpointError
 from eventlog.metrics import registry
@@ -47,7 +48,8 @@ def _class(name: str, cls: Any) -> Iterator[str]:
     yield f"class {name}({', '.join(base.__name__ for base in cls.__bases__)})"
     if hasattr(cls, "model_fields"):
         for field, info in cls.model_fields.items():
-            yield f"    {field}: {info.annotation!r}, {'required' if info.is_required() else 'optional'}"
+            annotation = re.sub(r" at 0x[0-9a-f]+", "", repr(info.annotation))  # of a validator's function
+            yield f"    {field}: {annotation}, {'required' if info.is_required() else 'optional'}"
     elif hasattr(cls, "_fields"):
         for field in cls._fields:
             note = cls.__annotations__[field]
@@ -125,6 +127,7 @@ TAKEN = {
     "exports": exports,
     "testing_exports": lambda: exports(eventlog.testing),
     "recovery_exports": lambda: exports(recovery),
+    "retention_exports": lambda: exports(retention),
     "errors": error_table,
     "schemas": avro_schemas,
     "embedded_format": embedded_format,

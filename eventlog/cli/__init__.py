@@ -24,6 +24,7 @@ from eventlog.cli import (
     migrate,
     recovery,
     reports,
+    retention,
     start,
     stores,
     tail,
@@ -120,7 +121,7 @@ def _common(
     ctx.obj.given = Given(store=store, tenant=tenant, actor=actor, acting_as=acting_as, role=role, timeout=timeout, format=output_format)
 
 
-for _group in (start, checkpoints, browse, tail, recovery, reports, intake, stores, archives, keys, access, migrate, topics):
+for _group in (start, checkpoints, browse, tail, recovery, reports, intake, stores, retention, archives, keys, access, migrate, topics):
     _group.register(app)
 
 

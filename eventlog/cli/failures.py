@@ -35,6 +35,7 @@ EXIT_CODES: dict[ErrorKind, int] = {
     ErrorKind.RUN_FAILED: 19,
     ErrorKind.KEYS_UNAVAILABLE: 20,
     ErrorKind.DENIED: 21,
+    ErrorKind.HELD: 22,
 }
 
 _MEANINGS = {

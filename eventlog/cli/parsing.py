@@ -6,21 +6,20 @@ import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
+from eventlog.duration import seconds
 from eventlog.errors import InvalidRequest
 from eventlog.position import Position
 
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
-_DURATION = re.compile(r"(\d{1,9})([smhdw])").fullmatch
 _WHOLE = re.compile(r"\d{1,19}").fullmatch
 _TIMES = "Times look like 2026-01-31T08:00:00Z, ages like 30d, 12h, 15m (s, m, h, d, w)."
 
 
 def moment(field: str, text: str) -> datetime:
     """A time with its zone, or an age (`12h`: twelve hours before now)."""
-    age = _DURATION(text)
+    age = seconds(text)
     if age is not None:
         try:
-            return datetime.now(UTC) - timedelta(seconds=int(age[1]) * _UNITS[age[2]])
+            return datetime.now(UTC) - timedelta(seconds=age)
         except OverflowError as error:
             raise InvalidRequest(field, f"{text!r} is before the year 1", hint=_TIMES) from error
     try:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from eventlog.cli import parsing
+from eventlog.cli import parsing, retention
 from eventlog.cli.command import command, examples_text, with_session
 from eventlog.cli.session import Session
 from eventlog.errors import InvalidRequest
@@ -85,9 +85,14 @@ def _command(report: Report) -> Any:
     """A report as a command: its parameters are the options."""
 
     def run(session: Session, **values: Any) -> None:
-        _run(session, report, values)
+        policy = values.pop(retention.POLICY, None)
+        if policy is not None:
+            retention.report(session, policy, values)
+        else:
+            _run(session, report, values)
 
-    options = [inspect.Parameter("session", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=Session)]
+    session = inspect.Parameter("session", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=Session)
+    options = [session, *retention.REPORT_OPTIONS] if report.name == retention.REPORT else [session]
     for name, parameter in report.parameters.items():
         purpose = parameter.purpose.replace(_TIME, "")
         if parameter.type == "time":
@@ -107,6 +112,8 @@ def _examples(report: Report) -> tuple[str, ...]:
     examples = [f"report {report.name}"]
     if "kind" in report.parameters:
         examples.append(f"report {report.name} --kind acme.order")
+    if report.name == retention.REPORT:
+        examples.append("report retention --policy retention.toml")
     since = next((name for name, parameter in report.parameters.items() if parameter.type == "time"), None)
     if since is not None:
         examples.append(f"report {report.name} --{since.replace('_', '-')} 30d --format csv")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future
 from enum import Enum
 from typing import Any
@@ -23,7 +23,7 @@ from eventlog.kafka.refusals import REFUSED
 from eventlog.kafka.view import View
 from eventlog.kafka.waiting import Item
 from eventlog.position import Position
-from eventlog.rules import Head, Proposal, Verdict, decide, rejection
+from eventlog.rules import Head, Proposal, Verdict, decide, rejection, unmet
 
 MOST_IN_A_TRANSACTION = 1_000  # facts: 28.7k events a second in transactions of 1000; larger ones gain nothing
 _MOST_BYTES = 16 << 20
@@ -177,7 +177,7 @@ class PartitionWriter:
             self._give_up()  # whoever is first in line waits for a take-over that begins after it asked
             return True
         passed(Boundary.VALIDATING)
-        heads = self._view.heads(list({item.proposal.checkpoint_id for item in taken if item.proposal is not None}))
+        heads = self._view.heads(list(_named_by(taken)))
         events: list[tuple[Item, bytes]] = []
         for item in taken:
             event = self._validate(item, heads)
@@ -366,6 +366,11 @@ class PartitionWriter:
                 self._pool.submit(self._compare, item, proposal, head)
         elif self._view.seen(proposal.event_id) is not None:
             item.answer(retry.reused(proposal))  # of another checkpoint, or of an earlier revision
+        elif proposal.only_if is not None and (changed := unmet(proposal, named := heads.get(proposal.only_if.checkpoint_id))) is not None:
+            if named is not None and named.offset == _IN_THIS_BATCH:
+                self._deferred.append(item)
+            else:
+                item.answer(changed)
         else:
             event, digest = codec.finish(proposal.draft, GENESIS if head is None else head.hash)
             heads[proposal.checkpoint_id] = proposal.head(digest, self._partition, _IN_THIS_BATCH, 0)
@@ -392,6 +397,14 @@ class PartitionWriter:
 
 def _acknowledged(_: object) -> None:
     passed(Boundary.ACKNOWLEDGED)
+
+
+def _named_by(items: Sequence[Item]) -> set[str]:
+    """The checkpoints whose heads decide about some items."""
+    proposals = [item.proposal for item in items if item.proposal is not None]
+    named = {each.checkpoint_id for each in proposals}
+    named.update(each.only_if.checkpoint_id for each in proposals if each.only_if is not None)
+    return named
 
 
 def _receipt(proposal: Proposal, partition: int, offset: int, recorded_at: int) -> Receipt:

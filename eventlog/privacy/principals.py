@@ -60,6 +60,12 @@ class Operation(StrEnum):
     ARCHIVE_VERIFY = "archive_verify"
     ANCHOR = "anchor"
     COMPACT = "compact"
+    RETENTION_PLAN = "retention_plan"
+    RETENTION_APPLY = "retention_apply"
+    RETENTION_LOG = "retention_log"
+    HOLD_PLACE = "hold_place"
+    HOLD_RELEASE = "hold_release"
+    HOLD_LIST = "hold_list"
     INTERNALS = "internals"
     KEYS = "keys"
     KEYS_STATUS = "keys_status"
@@ -97,6 +103,12 @@ MEANINGS: dict[Operation, str] = {
     Operation.ARCHIVE_VERIFY: "check an archive by itself",
     Operation.ANCHOR: "the heads of the log's Merkle trees",
     Operation.COMPACT: "move bodies out of the log that are archived",
+    Operation.RETENTION_PLAN: "what a retention policy would delete",
+    Operation.RETENTION_APPLY: "delete what a retention plan names",
+    Operation.RETENTION_LOG: "what was deleted by retention, and how the store stands to a policy",
+    Operation.HOLD_PLACE: "place a legal hold",
+    Operation.HOLD_RELEASE: "release a legal hold",
+    Operation.HOLD_LIST: "the legal holds",
     Operation.INTERNALS: "the log and the projection themselves",
     Operation.KEYS: "the data keys themselves",
     Operation.KEYS_STATUS: "where the keys are, and which versions wrap how many",
@@ -143,6 +155,12 @@ _GRANTS: dict[Operation, dict[Role, Grant]] = {
     Operation.ARCHIVE_VERIFY: _full(_A, _O),
     Operation.ANCHOR: _full(_O),
     Operation.COMPACT: _full(_O),
+    Operation.RETENTION_PLAN: _full(_A, _O),
+    Operation.RETENTION_APPLY: _full(_O),
+    Operation.RETENTION_LOG: _full(_A, _O),
+    Operation.HOLD_PLACE: _full(_O),
+    Operation.HOLD_RELEASE: _full(_O),
+    Operation.HOLD_LIST: _full(_A, _O),
     Operation.INTERNALS: _full(_O),
     Operation.KEYS: {},  # they open every payload
     Operation.KEYS_STATUS: _full(_A, _O),

@@ -246,13 +246,13 @@ class PrincipalStore(CheckpointStore):
             self.guard.grant(Access(Operation.LOAD))
 
     @contextlib.contextmanager
-    def entrusted(self, operation: Operation, access: Access | None = None) -> Iterator[CheckpointStore]:
+    def entrusted(self, operation: Operation, access: Access | None = None, *, limited: bool = False) -> Iterator[CheckpointStore]:
         """See `CheckpointStore.entrusted`."""
         with self.guard.writing(Access(operation) if access is None else access):
             yield CheckpointStore(
                 log=self._log,
-                catalog=self._whole._catalog,
-                tenant=None,
+                catalog=self._whole._catalog.limited(self.tenant) if limited else self._whole._catalog,
+                tenant=self.tenant if limited else None,
                 actor=self.principal.subject,
                 timeout=self.timeout,
                 keys=self._keys,

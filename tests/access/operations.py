@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from eventlog import Checkpoint, CheckpointError, CheckpointStore, InvalidRequest, Position, Principal, Revision
+from eventlog import Checkpoint, CheckpointError, CheckpointId, CheckpointStore, InvalidRequest, Position, Principal, Revision
 from eventlog.archive.anchors import take_anchor
 from eventlog.archive.compacting import compact
 from eventlog.archive.directory import Archive
@@ -19,6 +19,7 @@ from eventlog.privacy.access_retention import prune_accesses
 from eventlog.privacy.key_care import keys_status, rotate_keys
 from eventlog.privacy.principals import Operation
 from eventlog.recovery import Decision, Decisions, EffectClass, EffectStore, Selection, Settlement, plan_migration, runifold_migrations
+from eventlog.retention import Holds, HoldTarget, Policy, applications, apply_plan, plan_retention
 from eventlog.verification import verify
 from tests.access.conftest import Recorded
 from tests.cli.command_line import inside
@@ -100,6 +101,18 @@ def _archive(scene: Scene) -> Archive:
     return archive
 
 
+_POLICY = Policy.parse(b'[[rule]]\nname = "none"\nkind = "no.such"\nolder_than = "1d"\n')
+
+
+def _admin(scene: Scene) -> CheckpointStore:
+    """Another store of the same tenant, for what has to be there before."""
+    return scene.recorded.store.for_principal(Principal("an-admin", scene.principal.tenant, ["admin"]))
+
+
+def _held(scene: Scene) -> CheckpointId:
+    return Holds(_admin(scene)).place(HoldTarget.of_checkpoint(scene.last.id), reason="case 4711").hold.id
+
+
 def _anchor(scene: Scene) -> None:
     with scene.store.entrusted(Operation.ANCHOR) as whole:
         take_anchor(whole.log)
@@ -143,6 +156,12 @@ PERFORMED: dict[Operation, Callable[[Scene], Any]] = {
     Operation.ARCHIVE_VERIFY: lambda scene: _command(scene, "archive", "verify", "--archive", _archive(scene).directory),
     Operation.ANCHOR: _anchor,
     Operation.COMPACT: _compact,
+    Operation.RETENTION_PLAN: lambda scene: plan_retention(scene.store, _POLICY),
+    Operation.RETENTION_APPLY: lambda scene: apply_plan(scene.store, plan_retention(_admin(scene), _POLICY), reason="old"),
+    Operation.RETENTION_LOG: lambda scene: list(applications(scene.store)),
+    Operation.HOLD_PLACE: lambda scene: Holds(scene.store).place(HoldTarget.of_checkpoint(scene.last.id), reason="case 4711"),
+    Operation.HOLD_RELEASE: lambda scene: Holds(scene.store).release(_held(scene), reason="closed"),
+    Operation.HOLD_LIST: lambda scene: Holds(scene.store).list(),
     Operation.KEYS: lambda scene: scene.store.keys,
     Operation.KEYS_STATUS: lambda scene: keys_status(scene.store),
     Operation.KEYS_ROTATE: lambda scene: rotate_keys(scene.store),

@@ -52,6 +52,12 @@ OPERATIONS: dict[str, tuple[Operation, ...]] = {
     "archive verify": (Operation.ARCHIVE_VERIFY,),
     "anchor": (Operation.ANCHOR,),
     "compact": (Operation.COMPACT,),
+    "retention plan": (Operation.RETENTION_PLAN,),
+    "retention apply": (Operation.RETENTION_PLAN, Operation.RETENTION_APPLY),
+    "retention hold": (Operation.HOLD_PLACE,),
+    "retention release": (Operation.HOLD_RELEASE,),
+    "retention holds": (Operation.HOLD_LIST,),
+    "retention log": (Operation.RETENTION_LOG,),
 }
 
 
@@ -101,6 +107,11 @@ COMMAND_LINES = {
     "archive verify": ("archive", "verify"),
     "anchor": ("anchor",),
     "compact": ("compact",),
+    "retention plan": ("retention", "plan", "--policy", "POLICY"),
+    "retention apply": ("retention", "apply", "--policy", "POLICY", "--reason", "old"),
+    "retention hold": ("retention", "hold", "--checkpoint", "ID", "--reason", "case 4711"),
+    "retention holds": ("retention", "holds"),
+    "retention log": ("retention", "log"),
     "access prune": ("access", "prune", "--older-than", "2020-01-01T00:00:00Z"),
 }
 
@@ -108,9 +119,11 @@ COMMAND_LINES = {
 @pytest.mark.parametrize("name", COMMAND_LINES)
 def test_a_command_ends_as_the_table_says(store: Path, name: str, tmp_path: Path) -> None:
     identity = put(store, {"n": 0}, "--kind", "acme.order")["id"]
+    policy = tmp_path / "policy.toml"
+    policy.write_text('[[rule]]\nname = "none"\nkind = "no.such"\nolder_than = "1d"\n')
     operations = OPERATIONS.get(name) or OPERATIONS[name.partition(" ")[0]]
     for role in Role:
-        named = {"ID": identity, **(_left(store, tmp_path) if {"RUN", "EFFECT"} & set(COMMAND_LINES[name]) else {})}
+        named = {"ID": identity, "POLICY": str(policy), **(_left(store, tmp_path) if {"RUN", "EFFECT"} & set(COMMAND_LINES[name]) else {})}
         words = [named.get(word, word) for word in COMMAND_LINES[name]]
         run = inside(*words, *as_(role), "--store", store)
         allowed = all(grant(operation, [role]).value for operation in operations)

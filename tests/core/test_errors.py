@@ -20,6 +20,7 @@ SAMPLES: list[CheckpointError] = [
     errors.HistoryRemoved("what", reason="r"),
     errors.AccessDenied("subject", operation="load", missing=["reader"]),
     errors.AuditUnavailable("place", "problem"),
+    errors.HeldByLegalHold("id", holds=["a", "b"]),
     errors.InvalidRequest("field", "problem", hint="hint"),
     errors.InvalidPayload("$", "problem"),
     errors.TooLarge("id", size=2, limit=1),

@@ -23,6 +23,8 @@ CHECKER = tuple(f"testing/{name}" for name in ("history", "stream", "sessions", 
 PURE = (
     "merkle",
     "privacy/envelope",
+    "retention/policy",
+    "holds/targets",
     "position",
     "ids",
     "payload",
@@ -74,7 +76,7 @@ def environment() -> dict[str, str]:
 COMMAND_FOLDER = REPOSITORY / "tests" / "docs" / "bin"
 
 
-DOCUMENTS = ("guarantees", "cases", "decisions", "archive", "testing-a-store", "privacy", "kafka-security")
+DOCUMENTS = ("guarantees", "cases", "decisions", "archive", "testing-a-store", "privacy", "kafka-security", "retention")
 
 
 @pytest.mark.parametrize("document", [f"docs/{name}.md" for name in DOCUMENTS])
