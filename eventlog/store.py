@@ -307,13 +307,7 @@ class CheckpointStore:
         """Raises `AccessDenied` where this store withholds payloads: for whoever has nothing to show without one."""
 
     @contextlib.contextmanager
-    def entrusted(
-        self,
-        operation: Operation,
-        access: Access | None = None,
-        *,
-        limited: bool = False,  # noqa: ARG002
-    ) -> Iterator[CheckpointStore]:
+    def entrusted(self, operation: Operation, access: Access | None = None, *, limited: bool = False) -> Iterator[CheckpointStore]:  # noqa: ARG002
         """Lends the store without any limit for an operation on the whole of it, if the principal may do that; it is on record by then.
 
         For this package: whoever verifies, keeps, archives or erases asks here. `access` says more about it, for the record. `limited`: to

@@ -12,11 +12,12 @@ from kafka.errors import KafkaError
 
 from eventlog import codec, retry
 from eventlog.checkpoint import Receipt, from_millis
-from eventlog.errors import CheckpointError, Conflict, HistoryRemoved, NotFound, OutcomeUnknown, Quarantined
+from eventlog.errors import CheckpointError, Conflict, NotFound, Quarantined
 from eventlog.event import GENESIS
 from eventlog.ids import EventId
 from eventlog.kafka.boundaries import Boundary, is_heard, passed
 from eventlog.kafka.client import DELIVERY_TIMEOUT_MS, REQUEST_TIMEOUT_MS, TransactionalProducer, begin_commit, discard
+from eventlog.kafka.comparing import compare
 from eventlog.kafka.doubts import Doubts
 from eventlog.kafka.ownership import Hold, Ownership
 from eventlog.kafka.refusals import REFUSED
@@ -212,7 +213,7 @@ class PartitionWriter:
     def _send(self, producer: TransactionalProducer, checkpoint_id: str, event: bytes) -> Any:
         sending = producer.send(self._topic, value=event, key=checkpoint_id.encode(), partition=self._partition)
         if is_heard():
-            sending.add_callback(_acknowledged)  # 1 us a record, where a whole event takes 35
+            sending.add_callback(lambda _: passed(Boundary.ACKNOWLEDGED))  # 1 us a record, where a whole event takes 35
         passed(Boundary.SENT)
         return sending
 
@@ -363,7 +364,7 @@ class PartitionWriter:
             if there is not None and there != proposal.event_id != head.event_id:
                 item.answer(rejection(head, proposal))  # a loser by a few revisions: the usual one, and nothing needs to be looked up
             else:
-                self._pool.submit(self._compare, item, proposal, head)
+                self._pool.submit(compare, self._view, item, head)
         elif self._view.seen(proposal.event_id) is not None:
             item.answer(retry.reused(proposal))  # of another checkpoint, or of an earlier revision
         elif proposal.only_if is not None and (changed := unmet(proposal, named := heads.get(proposal.only_if.checkpoint_id))) is not None:
@@ -381,30 +382,6 @@ class PartitionWriter:
         asked = self._pool.submit(self._ownership.catch_up, self._partition)
         asked.add_done_callback(lambda _: self._wake())
         return asked
-
-    def _compare(self, item: Item, proposal: Proposal, head: Head) -> None:
-        """Answers an item whose revision the log already has. In the pool: the projection may have to be asked."""
-        try:
-            record = self._view.revision(proposal.checkpoint_id, proposal.revision)
-            item.answer(retry.answer(head, proposal, record))
-        except HistoryRemoved as error:
-            # Not a conflict: this event may be the very one that stood there, sent again by somebody who was not told.
-            reason = f"revision {proposal.revision} was removed from the log ({error.reason}): nothing shows which event it was"
-            item.answer(OutcomeUnknown(proposal.checkpoint_id, event_id=proposal.event_id, reason=reason))
-        except CheckpointError as error:
-            item.answer(item.unanswered(error))
-
-
-def _acknowledged(_: object) -> None:
-    passed(Boundary.ACKNOWLEDGED)
-
-
-def _named_by(items: Sequence[Item]) -> set[str]:
-    """The checkpoints whose heads decide about some items."""
-    proposals = [item.proposal for item in items if item.proposal is not None]
-    named = {each.checkpoint_id for each in proposals}
-    named.update(each.only_if.checkpoint_id for each in proposals if each.only_if is not None)
-    return named
 
 
 def _receipt(proposal: Proposal, partition: int, offset: int, recorded_at: int) -> Receipt:
