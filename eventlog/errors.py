@@ -163,6 +163,19 @@ class KeyDestroyed(HistoryRemoved):
         self.key_id = key_id
 
 
+class ErasureIncomplete(CheckpointError):
+    """Some place could not be visited, so nothing is certified. What was reached is erased; `places` says where it was not, and why."""
+
+    kind = ErrorKind.STORAGE
+    retry = Retry.BACKOFF
+    hint = "See to the places that are named, then start the same erasure again: it goes on where it ended."
+
+    def __init__(self, places: Sequence[tuple[str, str]], *, hint: str | None = None) -> None:
+        what = "\n  - ".join(f"{place}: {problem}" for place, problem in places)
+        super().__init__(f"the erasure is not complete\n  - {what}", hint=hint)
+        self.places = tuple(places)
+
+
 # -- the caller's input ----------------------------------------------------------------------------------------
 
 

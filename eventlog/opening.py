@@ -13,6 +13,7 @@ from eventlog.aio import AsyncCheckpointStore
 from eventlog.archive.bodies import ArchivedBodies
 from eventlog.catalog import Catalog
 from eventlog.embedded import DEFAULT_MAX_EVENT_BYTES, EmbeddedLog
+from eventlog.erasure.register import register_of
 from eventlog.errors import InvalidRequest
 from eventlog.privacy.embedded_keys import EmbeddedKeys
 from eventlog.privacy.opening import create_directory, open_keys
@@ -101,7 +102,25 @@ def open_store(
     except BaseException:
         log.close()
         raise
-    return CheckpointStore(log=log, catalog=catalog, tenant=tenant, actor=actor, timeout=timeout, keys=data_keys, bodies=bodies)
+    erased = register_of(log.directory, log.identity.store_id).erased()
+    store = CheckpointStore(
+        log=log, catalog=catalog, tenant=tenant, actor=actor, timeout=timeout, keys=data_keys, bodies=bodies, erased=erased
+    )
+    if erased:
+        _erase_again(store)
+    return store
+
+
+def _erase_again(store: CheckpointStore) -> None:
+    """What an older log that was put back has again, although it was erased."""
+    from eventlog.erasure.applying import apply_register, is_behind
+
+    try:
+        if is_behind(store):
+            apply_register(store)
+    except BaseException:
+        store.close()
+        raise
 
 
 def _embedded_keys(log: EmbeddedLog) -> KeyTable:

@@ -318,6 +318,19 @@ class Projector:
                 self._projection.replace_with(new)
                 follow(self._log, self._projection, keep_events=False)
 
+    def rewrite(self, work: Callable[[Projection], None]) -> Sequence[Path]:
+        """See `Catalog.rewrite`."""
+        self._require_open()
+        with self._lock, translated(self._directory):
+            self._require_open()
+            if self._projection is None:
+                self._projection = self._open()
+            if self._private is not None:
+                raise Busy(str(self._directory / PROJECTION_FILE), "the projection is in use by another process")
+            with self._let_go_when_damaged():
+                follow(self._log, self._projection, keep_events=False)
+                return rewritten(self._projection, self._directory, work)
+
     def backlog(self) -> tuple[int | None, int | None]:
         """How many offsets it is behind the log, and how many checkpoints are quarantined; None before anything was asked of it."""
         projection = None if self._closed or self._pid != os.getpid() else self._projection
@@ -389,6 +402,21 @@ class Projector:
             shutil.rmtree(directory)
             directory.mkdir()
         return self._make(directory / PROJECTION_FILE).open()
+
+
+def rewritten(projection: Projection, directory: Path, work: Callable[[Projection], None]) -> list[Path]:
+    """Does some work on a projection, then writes anew whatever is made of it in a directory; returns the files.
+
+    For whoever sees to it that nothing else changes it. DuckDB leaves deleted rows in free pages, and in its journal, until then.
+    """
+    work(projection)
+    projection.compact()
+    discard_file(directory / f"rebuild-{PROJECTION_FILE}")  # of a process that was killed over it
+    last = directory / SNAPSHOT_FILE
+    if not last.exists():
+        return [directory / PROJECTION_FILE]
+    snapshot(projection, last)
+    return [directory / PROJECTION_FILE, last]
 
 
 def discard_file(path: Path) -> None:

@@ -132,9 +132,13 @@ class RevisionReader:
                 position = reached
                 for record in self._restored(records):
                     if record.value is not None and self._visible(decode_header(record.value)[0].tenant):
-                        yield read_revision(self._whole(record), None, self._json_text)
+                        yield read_revision(self._whole(record), None, self._json_text, trail=True)
             if not self._await_news(position, idle_timeout, stop):
                 return
+
+    def forget(self, identity: str) -> None:
+        """Lets go of a payload that is kept in memory."""
+        self._hot.forget(identity)
 
     def latest(self, identity: CheckpointId) -> Record | None:
         """The latest revision, as of now, when this tenant may see it. It is not decoded unless that has to be found out."""
@@ -186,7 +190,7 @@ class RevisionReader:
                 if missing is not None:
                     yield missing
                     missing = None
-                revision = read_revision(record, position, self._json_text)
+                revision = read_revision(record, position, self._json_text, trail=True)
                 after = revision.checkpoint.revision
                 while gaps and gaps[0].last_revision < revision.checkpoint.revision:
                     yield gaps.pop(0)

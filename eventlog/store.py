@@ -14,7 +14,8 @@ from eventlog.archive.bodies import ArchivedBodies
 from eventlog.catalog import Catalog, Page
 from eventlog.checkpoint import LAST_REVISION, MAX_TENANT, Checkpoint, Receipt, check_name, check_text, to_millis
 from eventlog.codec import decode_header
-from eventlog.errors import CheckpointError, HistoryRemoved, InvalidRequest, NotFound, OutcomeUnknown, SchemaMismatch
+from eventlog.erasure.register import Erased
+from eventlog.errors import CheckpointError, Deleted, HistoryRemoved, InvalidRequest, NotFound, OutcomeUnknown, SchemaMismatch
 from eventlog.event import CheckpointEvent, EventType, to_checkpoint
 from eventlog.ids import CheckpointId, EventId
 from eventlog.log import Log, Outcome, Record
@@ -48,6 +49,7 @@ class CheckpointStore:
         timeout: float = DEFAULT_TIMEOUT,
         keys: DataKeys | None = None,
         bodies: ArchivedBodies | None = None,
+        erased: Mapping[str, Erased] | None = None,
     ) -> None:
         check_identity(tenant, actor)
         self.tenant = tenant
@@ -56,6 +58,7 @@ class CheckpointStore:
         self._log = log
         self._catalog = catalog
         self._keys = keys
+        self._erased = erased or {}  # ids that must not begin again even where a restored log does not know them
         self._compress_from = log.compress_from if keys is None else COMPRESS_FROM  # nothing can be compressed once it is sealed
         self._reader = RevisionReader(log=log, catalog=catalog, tenant=tenant, json_text=json_text_by(keys), bodies=bodies)
         self.metrics = metrics_of(log.kind)
@@ -296,6 +299,13 @@ class CheckpointStore:
         """The data keys of an encrypted store; None where payloads are in clear text."""
         return self._keys
 
+    def forget(self, *checkpoint_ids: str) -> None:
+        """Lets go of payloads and data keys that this store keeps in memory: after an erasure."""
+        for checkpoint_id in checkpoint_ids:
+            self._reader.forget(checkpoint_id)
+            if self._keys is not None:
+                self._keys.cache.forget(checkpoint_id)
+
     # -- life -----------------------------------------------------------------------------------------------------
 
     def close(self) -> None:
@@ -321,6 +331,7 @@ class CheckpointStore:
     def _propose(self, checkpoint: Checkpoint, expected: int | None, event_type: EventType = EventType.REVISION) -> Proposal:
         if self.tenant is not None and isinstance(checkpoint, Checkpoint) and checkpoint.tenant != self.tenant:
             raise InvalidRequest("tenant", f"is {checkpoint.tenant} where this store is opened for {self.tenant}")
+        self._refuse_erased(checkpoint, expected)
         return propose(
             checkpoint,
             expected,
@@ -330,6 +341,14 @@ class CheckpointStore:
             event_type=event_type,
             keys=self._keys,
         )
+
+    def _refuse_erased(self, checkpoint: Checkpoint, expected: int | None) -> None:
+        """An id of the register does not begin again. Where the log knows it, the log answers: a retry is answered as ever."""
+        if not self._erased or expected is not None or not isinstance(checkpoint, Checkpoint):
+            return
+        gone = self._erased.get(checkpoint.id)
+        if gone is not None and self._log.place(checkpoint.id, at_least=None) is None:
+            raise Deleted(checkpoint.id, last_revision=gone.last_revision)
 
     def _proposes_at_once(self, checkpoint: Checkpoint) -> bool:
         """Whether `_propose` waits for nothing: not for a key to be made, found or unwrapped."""

@@ -54,7 +54,7 @@ class Segment(NamedTuple):
             raise Corrupted(str(self.path), "is missing", hint=MISSING_HINT) from error
         except OSError as error:
             raise StorageError(str(self.path), f"cannot be read: {error.strerror}") from error
-        if digest.hexdigest() != self.sealed.file_sha256:
+        if digest.hexdigest() not in (self.sealed.file_sha256, self.sealed.before_sha256):
             hint = "Put the original file back from a copy of the archive."
             raise Corrupted(str(self.path), "is not the file that its manifest speaks of: it was altered or damaged", hint=hint)
 
@@ -78,9 +78,9 @@ class Archive:
         """Raises `ConfigurationError` when there are segments of another log."""
         for partition in self.partitions():
             for segment in self.segments(partition)[:1]:
-                found = LogIdentity(segment.manifest.store_id, segment.manifest.partitions)
-                if found != identity:
-                    theirs = f"store {found.store_id} ({found.partitions} partitions)"
+                manifest = segment.manifest
+                if (manifest.store_id, manifest.partitions) != (identity.store_id, identity.partitions):
+                    theirs = f"store {manifest.store_id} ({manifest.partitions} partitions)"
                     what = f"{self.directory} is the archive of {theirs}, not of {identity.store_id}"
                     raise ConfigurationError(what, hint="Give every store an archive directory of its own.")
 

@@ -279,6 +279,10 @@ class _BarrierFirst:
         self._log.end()
         self._log.view.rebuild(progress, archived)
 
+    def rewrite(self, work: Callable[[Projection], None]) -> Sequence[Path]:
+        self._log.end()
+        return self._log.view.rewrite(work)
+
     def backlog(self) -> tuple[int | None, int | None]:
         view = self._log.view
         applied = view.applied

@@ -22,7 +22,7 @@ from eventlog.kafka.topic import partition_of
 from eventlog.log import LogIdentity, Record
 from eventlog.position import Position
 from eventlog.projection_errors import translated
-from eventlog.projector import PROJECTION_FILE, QUARANTINED_BEFORE, Archived, discard_file, head_of_row, interpret
+from eventlog.projector import PROJECTION_FILE, QUARANTINED_BEFORE, Archived, discard_file, head_of_row, interpret, rewritten
 from eventlog.rules import Head
 from projections import history
 from projections.engine import Projection
@@ -298,6 +298,12 @@ class View:
                 new.close()
                 discard_file(draft)
                 raise
+
+    def rewrite(self, work: Callable[[Projection], None]) -> Sequence[Path]:
+        """See `Catalog.rewrite`. The tail goes on, into memory."""
+        self.flushed()
+        with self._rebuilding, self._applying, translated(self._directory):
+            return rewritten(self._reading(), self._directory, work)
 
     def _partition_of(self, checkpoint_id: str) -> int:
         return partition_of(checkpoint_id, self._identity.partitions)
