@@ -43,8 +43,9 @@ class Gap(NamedTuple):
 def read_revision(
     record: Record, as_of: Position | None = None, json_text: JsonText = CheckpointEvent.json_text, *, trail: bool = False
 ) -> Revision:
-    """The revision that a record holds; in a `trail`, an erased payload is `PAYLOAD_ERASED`. Raises `Corrupted`, `SchemaMismatch`, `HistoryRemoved` (an erased payload), or what `json_text`,
-    which opens its payload, raises.
+    """The revision that a record holds; in a `trail`, an erased payload is `PAYLOAD_ERASED`.
+
+    Raises `Corrupted`, `SchemaMismatch`, `HistoryRemoved` (an erased payload), or what `json_text`, which opens its payload, raises.
     """
     if record.damage is not None or record.value is None:
         raise Corrupted(f"{record.partition}:{record.offset}", record.damage or "there is no event")

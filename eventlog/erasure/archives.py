@@ -57,6 +57,7 @@ def empty_archive(archive: Archive, checkpoint_ids: Sequence[str]) -> ArchiveEmp
 
 
 def _rewrite(segment: Segment, wanted: Collection[str]) -> int:
+    segment.check_file()
     rows, emptied = _emptied(list(checked_rows(segment)), wanted) if holds(segment.path, list(wanted)) else ([], 0)
     if not emptied:
         if segment.sealed.before_sha256 is not None:  # the file was exchanged, the manifest not yet

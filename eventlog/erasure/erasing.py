@@ -14,7 +14,7 @@ from eventlog.erasure import certificate as certificates
 from eventlog.erasure.certificate import FORMAT_VERSION, Certificate, EndOf, Place
 from eventlog.erasure.ending import end_all, events_of, latest_header
 from eventlog.erasure.noting import note_applied
-from eventlog.erasure.places import visits
+from eventlog.erasure.places import Compacted, visits
 from eventlog.erasure.register import Erased, Register, register_of
 from eventlog.erasure.selection import Selection
 from eventlog.erasure.steps import Step, passed
@@ -31,7 +31,7 @@ NOT_REACHED = (
     "what a disk keeps of deleted or overwritten files below the file system",
 )
 NOT_REACHED_ON_KAFKA = (
-    "projections of other processes, in other state directories: with the register copied there, theirs is emptied when it is opened",
+    "projections of other processes, in other state directories: copy the register into each and run `eventlog erase apply`",
 )
 
 RequireNotHeld = Callable[[Sequence[EventHeader]], None]  # raises where a hold stands in the way
@@ -189,8 +189,9 @@ def _proved(store: CheckpointStore, ids: Sequence[str]) -> tuple[int, str]:
 
 def _bytes_due_at(store: CheckpointStore, ends: Sequence[EndOf]) -> int | None:
     """By when the topic's settings have it compacted what came before the DELETED events; None where nothing has to be waited for."""
-    lag = getattr(store.log, "compacted_within", None)
-    return None if lag is None else max(each.recorded_at for each in ends) + int(lag)
+    if not isinstance(store.log, Compacted):
+        return None
+    return max(each.recorded_at for each in ends) + store.log.compacted_within
 
 
 def _now() -> int:

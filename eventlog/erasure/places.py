@@ -5,8 +5,9 @@ Each may be visited again: what is gone already is no error, and is not counted 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Protocol, runtime_checkable
 
 from eventlog import codec
 from eventlog.archive.remembered import remembered
@@ -25,6 +26,26 @@ from projections.engine import Projection
 Visit = tuple[str, Callable[[], Place]]  # how an error names the place, and what visits it
 
 
+@runtime_checkable
+class Compacted(Protocol):
+    """A log whose old records leave it by compaction."""
+
+    @property
+    def compacted_within(self) -> int:
+        """Milliseconds after which a superseded record has to be taken."""
+        ...
+
+    def withhold(self, checkpoint_ids: Collection[str]) -> None:
+        """From now on what the topic still holds of these is read without its payload, by whatever reads it in this process."""
+        ...
+
+    def records_left(self, checkpoint_ids: Collection[str]) -> tuple[dict[str, int], str]:
+        """Of each checkpoint that has any, how many records the topic, or the one of the keys, still holds beside the DELETED event; and
+        up to where it was read.
+        """
+        ...
+
+
 def visits(store: CheckpointStore, ids: Sequence[str], archives: Sequence[Path]) -> Iterator[Visit]:
     """Every place of a store, in the order in which they are to be visited: what opens payloads first, then the payloads themselves.
 
@@ -35,6 +56,8 @@ def visits(store: CheckpointStore, ids: Sequence[str], archives: Sequence[Path])
     yield "memory", lambda: _memory(store, ids)
     if isinstance(store.log, EmbeddedLog):
         yield "log", lambda: _log(store.log.directory, ids)
+    elif isinstance(store.log, Compacted):
+        yield "topic", lambda: _topic(store, ids)
     yield "projection", lambda: _projection(store, ids)
     for directory in dict.fromkeys([each for each in (remembered(store.log.directory),) if each is not None] + list(archives)):
         yield f"archive {directory}", lambda directory=directory: _archive(directory, store, ids)  # type: ignore[misc]
@@ -56,6 +79,15 @@ def _memory(store: CheckpointStore, ids: Sequence[str]) -> Place:
 def _log(directory: Path, ids: Sequence[str]) -> Place:
     purged = purge(directory, ids)
     return Place("log", str(directory / LOG_FILE), purged.events, purged.emptied, "written anew, write-ahead log emptied")
+
+
+def _topic(store: CheckpointStore, ids: Sequence[str]) -> Place:
+    """Nothing but compaction takes a record out of a topic. Until then it is read as if that had happened."""
+    assert isinstance(store.log, Compacted)
+    store.log.withhold(ids)
+    left, position = store.log.records_left(frozenset(ids))
+    note = "superseded by the DELETED events; bytes stay until the topic is compacted"
+    return Place("topic", f"read up to {position}", sum(left.values()), 0, note)
 
 
 def _projection(store: CheckpointStore, ids: Sequence[str]) -> Place:
