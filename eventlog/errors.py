@@ -149,6 +149,12 @@ class HistoryRemoved(CheckpointError):
         super().__init__(f"{what} has been removed: {reason}", hint=hint)
         self.reason = reason
 
+    @classmethod
+    def erased(cls, checkpoint_id: str, revision: int) -> HistoryRemoved:
+        """A payload that was erased: its body is empty."""
+        hint = "It is gone for good. `eventlog erase status` says when, by whom and why."
+        return cls(f"the payload of checkpoint {checkpoint_id} revision {revision}", reason="erased", hint=hint)
+
 
 class KeyDestroyed(HistoryRemoved):
     """The payload is sealed with a data key that the store does not have any more: an erasure has destroyed it."""

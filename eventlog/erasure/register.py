@@ -101,6 +101,7 @@ class Register:
     def append(self, kind: str, erasure: str, *, checkpoints: Mapping[str, Erased] | None = None, certificate: str | None = None) -> Entry:
         """One more line, for whoever holds the lock; durable when it returns. Raises `Corrupted`, `StorageError`."""
         before = self.entries()
+        previous = before[-1].hash if before else _NOTHING
         content = {
             "number": len(before),
             "store_id": self._store_id,
@@ -109,7 +110,7 @@ class Register:
             "erasure": erasure,
             "checkpoints": {key: list(each) for key, each in (checkpoints or {}).items()},
             "certificate": certificate,
-            "previous": before[-1].hash if before else _NOTHING,
+            "previous": previous,
         }
         line = _canonical({**content, "hash": _hash(content)}) + b"\n"
         try:
@@ -121,7 +122,7 @@ class Register:
             fsync_directory(self.path.parent)
         except OSError as error:
             raise StorageError(str(self.path), f"cannot be written: {error.strerror}") from error
-        return self._parsed(line[:-1], content["previous"], len(before))
+        return self._parsed(line[:-1], previous, len(before))
 
     def _parsed(self, line: bytes, previous: str, number: int) -> Entry:
         try:

@@ -82,6 +82,7 @@ class KafkaLog:
         try:
             self.view.open()
             self.view.read_from_log = self.read
+            self.view.without_erased = self._without_erased
             self.view.clock.heard(self._offsets.newest_time(timeout=_BARRIER_SECONDS))
             tail = Tail(address=self.address, topic_id=self.topic_id, starts=self.view.positions, sink=self._ingest, failed=self.view.fail)
             tail.start()
@@ -280,7 +281,7 @@ class KafkaLog:
         """What the topic still holds of erased checkpoints comes without its payload, so that it gets into no projection again."""
         if not self.erased:
             return records
-        return [_emptied(record) if (record.key or b"").decode("ascii", "replace") in self.erased else record for record in records]
+        return [_emptied(record) if _checkpoint_of(record) in self.erased else record for record in records]
 
     def _barrier(self, partition: int | None = None) -> dict[int, int]:
         """Waits until this process has seen everything that was acknowledged to anybody before the call."""
@@ -327,6 +328,12 @@ class _BarrierFirst:
 
 def _record(partition: int, offset: int, recorded_at: int, event: bytes | None) -> Record:
     return Record(partition, offset, recorded_at, None, event)
+
+
+def _checkpoint_of(record: Record) -> str | None:
+    if record.key is not None:
+        return record.key.decode("ascii", "replace")
+    return None if record.value is None else decode_header(record.value)[0].checkpoint_id  # from an archive, where every event decodes
 
 
 def _emptied(record: Record) -> Record:

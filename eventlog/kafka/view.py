@@ -62,6 +62,7 @@ class View:
         self._applying = threading.Lock()  # held while the projection changes
         self._rebuilding = threading.Lock()
         self.read_from_log: Callable[[Position], Iterable[tuple[Sequence[Record], Position]]] = _no_log
+        self.without_erased: Callable[[Sequence[Record]], Sequence[Record]] = lambda records: records
 
     # -- life -----------------------------------------------------------------------------------------------------
 
@@ -281,7 +282,7 @@ class View:
             discard_file(draft)
             new = self._make(draft).open()
             try:
-                source = TopicSource(self._identity, self.read_from_log, self.clock)
+                source = TopicSource(self._identity, self.read_from_log, self.clock, self.without_erased)
                 source.follow(new, progress, archived)
                 with self._applying:  # the tail goes on, into memory
                     source.follow(new)

@@ -90,8 +90,8 @@ def test_a_topic_lets_go_of_what_was_erased_when_it_is_compacted(tmp_path: Path,
         found = verify(store, archive=archive)
         assert found.is_clean, found.faults
     assert shown(state, wanted, tmp_path) == {}
-    for each in (*state.glob("projection.duckdb*"), *state.glob("snapshot*")):
-        each.unlink()
+    for path in (*state.glob("projection.duckdb*"), *state.glob("snapshot*")):
+        path.unlink()
     with open_store(address) as store:  # reads the topic from its beginning
         assert store.history(planted.victims[0].id)
         store.list()

@@ -14,8 +14,9 @@ from eventlog.erasure.applying import apply_register, is_behind, require_registe
 from eventlog.erasure.erasing import erase
 from eventlog.erasure.register import register_of
 from eventlog.erasure.selection import Selection
+from eventlog.findings import FaultKind
 from eventlog.verification import verify
-from tests.erasure.planting import SUBJECT, plant, sealed_bodies, secrets, shown
+from tests.erasure.planting import SUBJECT, archived, plant, sealed_bodies, secrets, shown
 from tests.store.samples import initial
 
 SUBJECTS = Selection.of_label(*SUBJECT)
@@ -116,3 +117,21 @@ def test_what_the_log_notes_survives_a_kill_before_the_register_knows(directory:
         erase(store, Selection.of_checkpoints(planted.victims[0].id), actor="dpo", reason="request")
     with sqlite3.connect(directory / "log.sqlite3") as connection:
         assert connection.execute("SELECT value FROM meta WHERE key = 'erasures'").fetchone() == ("1",)
+
+
+def test_an_older_copy_of_the_archive_brings_nothing_back(tmp_path: Path, directory: Path) -> None:
+    with open_store(directory) as store:
+        planted = plant(store)
+        archive = archived(store, tmp_path / "archive")
+        wanted = secrets(store, planted) | sealed_bodies(store, planted)
+        shutil.copytree(archive.directory, tmp_path / "older")
+        erase(store, SUBJECTS, actor="dpo", reason="request 4711")
+        shutil.rmtree(archive.directory)
+        shutil.copytree(tmp_path / "older", archive.directory)
+        store.catalog.rebuild(archive=archive)
+        assert shown(directory, wanted, tmp_path) == {}
+        faults = verify(store, archive=archive).fault_counts
+        assert faults[FaultKind.ARCHIVE] == 1, "it is named"
+        assert apply_register(store).emptied == 11
+        assert shown(archive.directory, wanted, tmp_path) == {}
+        assert verify(store, archive=archive).is_clean
