@@ -16,28 +16,20 @@ from pathlib import Path
 from typing import Protocol
 
 from eventlog import codec
-from eventlog.errors import (
-    Busy,
-    CheckpointError,
-    Corrupted,
-    InvalidRequest,
-    SchemaMismatch,
-    StoreClosed,
-)
+from eventlog.errors import Busy, CheckpointError, Corrupted, InvalidRequest, SchemaMismatch, StoreClosed
 from eventlog.event import EventHeader, misfit
 from eventlog.ids import CheckpointId
 from eventlog.log import LogIdentity, Record
 from eventlog.position import Position
 from eventlog.projection_errors import translated
+from eventlog.projection_files import PROJECTION_FILE, SNAPSHOT_FILE, discard_file, rewritten
 from eventlog.rules import Head, judge
 from projections.engine import HeadRow, Projection
 from projections.errors import ProjectionDamaged, ProjectionError, ProjectionForeign, ProjectionLocked
 from projections.rows import Batch, GapRow, QuarantineRow, RevisionRow
 from projections.snapshot import private_copy, snapshot
 
-PROJECTION_FILE = "projection.duckdb"
 QUARANTINED_BEFORE = "a record behind its last good revision breaks the rules"
-SNAPSHOT_FILE = "snapshot.duckdb"
 _BATCH_ROWS = 2_000  # facts: appender batches of about 1000 and more; beyond 2000 nothing is gained
 
 
@@ -402,25 +394,3 @@ class Projector:
             shutil.rmtree(directory)
             directory.mkdir()
         return self._make(directory / PROJECTION_FILE).open()
-
-
-def rewritten(projection: Projection, directory: Path, work: Callable[[Projection], None]) -> list[Path]:
-    """Does some work on a projection, then writes anew whatever is made of it in a directory; returns the files.
-
-    For whoever sees to it that nothing else changes it. DuckDB leaves deleted rows in free pages, and in its journal, until then.
-    """
-    work(projection)
-    projection.compact()
-    discard_file(directory / f"rebuild-{PROJECTION_FILE}")  # of a process that was killed over it
-    last = directory / SNAPSHOT_FILE
-    if not last.exists():
-        return [directory / PROJECTION_FILE]
-    snapshot(projection, last)
-    return [directory / PROJECTION_FILE, last]
-
-
-def discard_file(path: Path) -> None:
-    """Removes a projection's file and journal, not its lock."""
-    for each in path.parent.glob(f"{path.name}*"):
-        if not each.name.endswith(".lock"):
-            each.unlink(missing_ok=True)

@@ -14,8 +14,9 @@ from eventlog.archive.bodies import ArchivedBodies
 from eventlog.catalog import Catalog, Page
 from eventlog.checkpoint import LAST_REVISION, MAX_TENANT, Checkpoint, Receipt, check_name, check_text, to_millis
 from eventlog.codec import decode_header
+from eventlog.erasure.again import refuse_erased
 from eventlog.erasure.register import Erased
-from eventlog.errors import CheckpointError, Deleted, HistoryRemoved, InvalidRequest, NotFound, OutcomeUnknown, SchemaMismatch
+from eventlog.errors import CheckpointError, HistoryRemoved, InvalidRequest, NotFound, OutcomeUnknown, SchemaMismatch
 from eventlog.event import CheckpointEvent, EventType, to_checkpoint
 from eventlog.ids import CheckpointId, EventId
 from eventlog.log import Log, Outcome, Record
@@ -331,7 +332,7 @@ class CheckpointStore:
     def _propose(self, checkpoint: Checkpoint, expected: int | None, event_type: EventType = EventType.REVISION) -> Proposal:
         if self.tenant is not None and isinstance(checkpoint, Checkpoint) and checkpoint.tenant != self.tenant:
             raise InvalidRequest("tenant", f"is {checkpoint.tenant} where this store is opened for {self.tenant}")
-        self._refuse_erased(checkpoint, expected)
+        refuse_erased(self._log, self._erased, checkpoint, expected)
         return propose(
             checkpoint,
             expected,
@@ -341,14 +342,6 @@ class CheckpointStore:
             event_type=event_type,
             keys=self._keys,
         )
-
-    def _refuse_erased(self, checkpoint: Checkpoint, expected: int | None) -> None:
-        """An id of the register does not begin again. Where the log knows it, the log answers: a retry is answered as ever."""
-        if not self._erased or expected is not None or not isinstance(checkpoint, Checkpoint):
-            return
-        gone = self._erased.get(checkpoint.id)
-        if gone is not None and self._log.place(checkpoint.id, at_least=None) is None:
-            raise Deleted(checkpoint.id, last_revision=gone.last_revision)
 
     def _proposes_at_once(self, checkpoint: Checkpoint) -> bool:
         """Whether `_propose` waits for nothing: not for a key to be made, found or unwrapped."""

@@ -68,8 +68,10 @@ def empty(projection: Projection, checkpoint_id: str, emptied: Mapping[Place, by
 def _keep(
     writer: duckdb.DuckDBPyConnection, checkpoint_id: str, places: Sequence[tuple[int, int, int]], emptied: Mapping[Place, bytes]
 ) -> None:
+    rows = []
+    for partition, offset, revision in places:
+        if (partition, offset) in emptied:
+            form, stored = alone(emptied[partition, offset])
+            rows.append((checkpoint_id, revision, partition, offset, None, stored, form))
     with writer.appender("superseded") as appender:
-        for partition, offset, revision in places:
-            if (partition, offset) in emptied:
-                form, stored = alone(emptied[partition, offset])
-                appender.append_row([checkpoint_id, revision, partition, offset, None, stored, form])
+        appender.append_rows(rows)

@@ -121,7 +121,7 @@ class _Merge:
 
 
 def _same(row: RevisionRow, logged: Record) -> Record:
-    """The event that archive and log both hold; without its body where the log's was erased. Raises `Corrupted` where they hold another one."""
+    """The event that archive and log both hold, without its body where the log's was erased. Raises `Corrupted` where they differ."""
     assert row.event is not None
     if logged.moved is None and logged.value == (bare := codec.without_body(row.event)) and logged.recorded_at == row.recorded_at:
         return logged._replace(key=None, value=bare)  # erased: an older copy of the archive brings nothing back

@@ -11,12 +11,11 @@ from pathlib import Path
 from platformdirs import user_state_path
 
 from eventlog.address import KafkaAddress
-from eventlog.codec import decode_header, without_body
 from eventlog.erasure.register import register_of
-from eventlog.errors import CheckpointError, ConfigurationError, StorageError, StoreClosed
-from eventlog.event import EventType
+from eventlog.errors import ConfigurationError, StorageError, StoreClosed
 from eventlog.kafka.client import admin
 from eventlog.kafka.client import translated as kafka_translated
+from eventlog.kafka.erased import is_deletion, is_sealed, without_erased
 from eventlog.kafka.keys import KafkaKeys
 from eventlog.kafka.keys_topic import open_key_table
 from eventlog.kafka.offsets import Offsets
@@ -157,7 +156,7 @@ class KafkaLog:
         for records, reached in read_until(self.address, self.topic_id, dict.fromkeys(ends, 0), ends):  # noqa: B007 - told afterwards
             for record in records:
                 checkpoint_id = wanted.get(record.key or b"")
-                if checkpoint_id is not None and not _is_deletion(record):
+                if checkpoint_id is not None and not is_deletion(record):
                     left[checkpoint_id] = left.get(checkpoint_id, 0) + 1
         if self._key_table is not None:
             for checkpoint_id, count in self._key_table.values_left(checkpoint_ids).items():
@@ -279,9 +278,7 @@ class KafkaLog:
 
     def _without_erased(self, records: Sequence[Record]) -> Sequence[Record]:
         """What the topic still holds of erased checkpoints comes without its payload, so that it gets into no projection again."""
-        if not self.erased:
-            return records
-        return [_emptied(record) if _checkpoint_of(record) in self.erased else record for record in records]
+        return without_erased(records, self.erased) if self.erased else records
 
     def _barrier(self, partition: int | None = None) -> dict[int, int]:
         """Waits until this process has seen everything that was acknowledged to anybody before the call."""
@@ -328,34 +325,6 @@ class _BarrierFirst:
 
 def _record(partition: int, offset: int, recorded_at: int, event: bytes | None) -> Record:
     return Record(partition, offset, recorded_at, None, event)
-
-
-def _checkpoint_of(record: Record) -> str | None:
-    if record.key is not None:
-        return record.key.decode("ascii", "replace")
-    return None if record.value is None else decode_header(record.value)[0].checkpoint_id  # from an archive, where every event decodes
-
-
-def _emptied(record: Record) -> Record:
-    try:
-        return record if record.value is None or _is_deletion(record) else record._replace(value=without_body(record.value))
-    except CheckpointError:  # a foreign record under an erased key is none of ours; its bytes are not kept either
-        return record._replace(value=b"")
-
-
-def _is_deletion(record: Record) -> bool:
-    try:
-        return record.value is not None and decode_header(record.value)[0].type == EventType.DELETED
-    except CheckpointError:
-        return False
-
-
-def is_sealed(record: Record) -> bool:
-    """Whether a record is an event whose payload is encrypted."""
-    try:
-        return record.value is not None and decode_header(record.value)[0].encryption is not None
-    except CheckpointError:
-        return False
 
 
 def open_kafka_log(address: KafkaAddress, *, max_event_bytes: int | None = None) -> KafkaLog:

@@ -22,7 +22,8 @@ from eventlog.kafka.topic import partition_of
 from eventlog.log import LogIdentity, Record
 from eventlog.position import Position
 from eventlog.projection_errors import translated
-from eventlog.projector import PROJECTION_FILE, QUARANTINED_BEFORE, Archived, discard_file, head_of_row, interpret, rewritten
+from eventlog.projection_files import PROJECTION_FILE, discard_file, rewritten
+from eventlog.projector import QUARANTINED_BEFORE, Archived, head_of_row, interpret
 from eventlog.rules import Head
 from projections import history
 from projections.engine import Projection

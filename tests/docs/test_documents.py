@@ -22,6 +22,7 @@ TESTS = {
 CHECKER = tuple(f"testing/{name}" for name in ("history", "stream", "sessions", "tally", "verdict", "checker"))
 PURE = (
     "merkle",
+    "erased",
     "privacy/envelope",
     "position",
     "ids",
@@ -73,7 +74,7 @@ def environment() -> dict[str, str]:
 COMMAND_FOLDER = REPOSITORY / "tests" / "docs" / "bin"
 
 
-DOCUMENTS = ("guarantees", "cases", "decisions", "archive", "testing-a-store", "privacy")
+DOCUMENTS = ("guarantees", "cases", "decisions", "archive", "testing-a-store", "privacy", "erasure")
 
 
 @pytest.mark.parametrize("document", [f"docs/{name}.md" for name in DOCUMENTS])
