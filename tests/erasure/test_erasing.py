@@ -29,9 +29,11 @@ from eventlog.erasure.selection import Selection
 from eventlog.errors import Corrupted, ErasureIncomplete
 from eventlog.event import EventHeader
 from eventlog.merkle import leaf_hash, root_of
+from eventlog.recovery import EffectClass, EffectStore
 from eventlog.revision import Revision
 from eventlog.verification import verify
 from tests.erasure.planting import SUBJECT, archived, plant, shown
+from tests.recovery.samples import begun
 from tests.store.samples import initial
 
 REASON = "request 4711"
@@ -240,3 +242,16 @@ def test_an_erased_payload_is_none_that_can_be_committed(directory: Path) -> Non
         with pytest.raises(CheckpointError):
             store.compare_and_swap(initial(withheld.checkpoint.payload), None)
         assert [type(each) for each in store.subscribe(store.position_at(withheld.recorded_at), idle_timeout=0)] == [Revision]
+
+
+def test_a_runs_effects_go_with_it(tmp_path: Path, directory: Path) -> None:
+    with open_store(directory) as store:
+        effects = EffectStore(store)
+        run = begun(store, effects=effects, state={"said": "EFFECTS-state-77"})
+        with run.turn() as turn:
+            turn.effect("charge", {"card": "EFFECTS-input-77"}, lambda _: "EFFECTS-output-77", effect_class=EffectClass.PURE)
+            turn.commit(state={"said": "EFFECTS-reply-77"})
+        wanted = {name: f"EFFECTS-{name}-77".encode() for name in ("state", "input", "output", "reply")}
+        made = erase(store, Selection.of_run(store.load(run.checkpoint_id).run_id), actor="dpo", reason=REASON)
+        assert len(made.checkpoints) == 2
+        assert shown(directory, wanted, tmp_path) == {}
