@@ -27,10 +27,8 @@ def test_a_subject_is_erased_with_a_certificate(store: Path, tmp_path: Path) -> 
     planned = inside("erase", *selection, "--dry-run", "--format", "json").json()
     assert planned["checkpoints"] == [receipt["id"]]
     assert planned["revisions"] == 1
-    done = inside(
-        "erase", *selection, "--reason", "request 4711", "--certificate", tmp_path / "c.json", "--actor", "dpo", "--format", "json"
-    )
-    made = done.json()
+    why = ("--reason", "request 4711", "--actor", "dpo")
+    made = inside("erase", *selection, *why, "--certificate", tmp_path / "c.json", "--format", "json").json()
     assert json.loads((tmp_path / "c.json").read_text()) == made
     assert made["sealed"]["actor"] == "dpo"
     assert made["sealed"]["reason"] == "request 4711"
