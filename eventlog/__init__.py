@@ -8,6 +8,7 @@ if getattr(projections, "FLOOR", None) != "eventlog-checkpoints":
 from eventlog.aio import AsyncCheckpointStore
 from eventlog.catalog import CheckpointSummary, Page
 from eventlog.checkpoint import Checkpoint, Receipt
+from eventlog.erased import PAYLOAD_ERASED
 from eventlog.errors import (
     AccessDenied,
     AuditUnavailable,
@@ -19,6 +20,7 @@ from eventlog.errors import (
     Corrupted,
     Deleted,
     EncryptionMismatch,
+    ErasureIncomplete,
     ErrorKind,
     EventIdReused,
     HeldByLegalHold,
@@ -54,6 +56,7 @@ from eventlog.store import CheckpointStore
 __version__ = "0.1.0"
 
 __all__ = [
+    "PAYLOAD_ERASED",
     "PAYLOAD_WITHHELD",
     "AccessDenied",
     "AccessMode",
@@ -72,6 +75,7 @@ __all__ = [
     "Deleted",
     "EncryptionMismatch",
     "EnvironmentKey",
+    "ErasureIncomplete",
     "ErrorKind",
     "EventId",
     "EventIdReused",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 from uuid import UUID
 
@@ -60,6 +61,7 @@ class CurrentProjection(Protocol):
     def current(self) -> Projection: ...
     def backlog(self) -> tuple[int | None, int | None]: ...
     def rebuild(self, progress: Callable[[int], None] | None = None, archived: Archived | None = None) -> None: ...
+    def rewrite(self, work: Callable[[Projection], None]) -> Sequence[Path]: ...
     def close(self) -> None: ...
 
 
@@ -141,6 +143,12 @@ class Catalog:
         missing, altered or out of order, or an event of the log that is another than the archived one.
         """
         self._projector.rebuild(progress, None if archive is None else lambda log: ArchiveAndLog(archive, log))
+
+    def rewrite(self, work: Callable[[Projection], None]) -> Sequence[Path]:
+        """Has something taken out of the projection for good: `work`, while nothing else changes it, then its file and its snapshot are
+        written anew. Returns the files. Raises `Busy` when another process has the projection, `StorageError`.
+        """
+        return self._projector.rewrite(work)
 
     def projection(self) -> Projection:
         """The projection itself, up to date: for `doctor`, `verify` and the tests."""

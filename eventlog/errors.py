@@ -165,6 +165,12 @@ class HistoryRemoved(CheckpointError):
         super().__init__(f"{what} has been removed: {reason}", hint=hint)
         self.reason = reason
 
+    @classmethod
+    def erased(cls, checkpoint_id: str, revision: int) -> HistoryRemoved:
+        """A payload that was erased: its body is empty."""
+        hint = "It is gone for good. `eventlog erase status` says when, by whom and why."
+        return cls(f"the payload of checkpoint {checkpoint_id} revision {revision}", reason="erased", hint=hint)
+
 
 class KeyDestroyed(HistoryRemoved):
     """The payload is sealed with a data key that the store does not have any more: an erasure has destroyed it."""
@@ -207,6 +213,19 @@ class AuditUnavailable(CheckpointError):
         super().__init__(f"the access log {place} cannot be written: {problem}", hint=hint)
         self.place = place
         self.problem = problem
+
+
+class ErasureIncomplete(CheckpointError):
+    """Some place could not be visited, so nothing is certified. What was reached is erased; `places` says where it was not, and why."""
+
+    kind = ErrorKind.STORAGE
+    retry = Retry.BACKOFF
+    hint = "See to the places that are named, then start the same erasure again: it goes on where it ended."
+
+    def __init__(self, places: Sequence[tuple[str, str]], *, hint: str | None = None) -> None:
+        what = "\n  - ".join(f"{place}: {problem}" for place, problem in places)
+        super().__init__(f"the erasure is not complete\n  - {what}", hint=hint)
+        self.places = tuple(places)
 
 
 # -- the caller's input ----------------------------------------------------------------------------------------

@@ -62,7 +62,7 @@ class CheckpointEvent(NamedTuple):
         if problem is not None:
             raise EncryptionMismatch(header.checkpoint_id, revision=header.revision, problem=problem)
         if not self.salt:
-            raise HistoryRemoved(f"the payload of checkpoint {header.checkpoint_id} revision {header.revision}", reason="erased")
+            raise HistoryRemoved.erased(header.checkpoint_id, header.revision)
         return payload.json_text(header.encoding, self.stored, header.payload_size)
 
 

@@ -42,6 +42,13 @@ class LeastRecentlyUsed(Generic[Value]):
                 _, (_, gone) = self._held.popitem(last=False)
                 self._total -= gone
 
+    def forget(self, key: str) -> None:
+        """Lets go of a value at once."""
+        with self._lock:
+            held = self._held.pop(key, None)
+            if held is not None:
+                self._total -= held[1]
+
 
 class RecentHeads:
     """The heads of the checkpoints that were written last. Not safe by itself: only whoever commits for all uses it."""

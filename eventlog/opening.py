@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import getpass
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -13,6 +14,7 @@ from eventlog.archive.bodies import ArchivedBodies
 from eventlog.catalog import Catalog, CurrentProjection
 from eventlog.checkpoint import check_identity
 from eventlog.embedded import DEFAULT_MAX_EVENT_BYTES, EmbeddedLog
+from eventlog.erasure.register import Erased, register_of
 from eventlog.errors import ConfigurationError, InvalidRequest
 from eventlog.log import Log
 from eventlog.privacy.access_embedded import open_access_file
@@ -111,9 +113,11 @@ def open_store(
         parts = _directory(where, max_event_bytes, keys, wanted)
     else:
         parts = _topic(where, max_event_bytes, keys, wanted)
+    whole = parts.store(tenant=tenant if principal is None and parts.recorder is None else None, actor=actor, timeout=timeout)
+    if parts.erased:
+        _erase_again(whole)
     if principal is None and parts.recorder is None:
-        return parts.store(tenant=tenant, actor=actor, timeout=timeout)
-    whole = parts.store(tenant=None, actor=actor, timeout=timeout)
+        return whole
     try:
         who = Principal(actor, None, [Role.ADMIN]) if principal is None else principal.within(tenant)
         return PrincipalStore(whole, who, reason=reason, tenant=tenant, owns=True)
@@ -130,6 +134,7 @@ class _Parts(NamedTuple):
     keeps_gaps: bool
     keys: DataKeys | None
     recorder: AccessRecorder | None
+    erased: Mapping[str, Erased]
     bodies: ArchivedBodies | None = None  # on Kafka the projection has them
 
     def store(self, *, tenant: str | None, actor: str, timeout: float) -> CheckpointStore:
@@ -143,6 +148,7 @@ class _Parts(NamedTuple):
             keys=self.keys,
             bodies=self.bodies,
             recorder=self.recorder,
+            erased=self.erased,
         )
 
 
@@ -160,7 +166,7 @@ def _directory(where: DirectoryAddress, max_event_bytes: int | None, given: KeyP
         if_it_fails.pop_all()
     recorder = None if accesses is None else AccessRecorder(log=accesses, mode=mode).open()
     bodies = ArchivedBodies(state=where.directory)
-    return _Parts(log, Projector(log=log, directory=where.directory), False, keys, recorder, bodies)
+    return _Parts(log, Projector(log=log, directory=where.directory), False, keys, recorder, _erased(log), bodies)
 
 
 def _topic(where: KafkaAddress, max_event_bytes: int | None, given: KeyProvider | None, wanted: AccessMode | None) -> _Parts:
@@ -179,7 +185,23 @@ def _topic(where: KafkaAddress, max_event_bytes: int | None, given: KeyProvider 
             _require_no_access_topic(where, log, mode)
         if_it_fails.pop_all()
     recorder = None if found is None else AccessRecorder(log=found[0], mode=mode).open()
-    return _Parts(log, log.projector, True, keys, recorder)
+    return _Parts(log, log.projector, True, keys, recorder, _erased(log))
+
+
+def _erased(log: EmbeddedLog | KafkaLog) -> Mapping[str, Erased]:
+    return register_of(log.directory, log.identity.store_id).erased()
+
+
+def _erase_again(whole: CheckpointStore) -> None:
+    """What an older log that was put back has again, although it was erased."""
+    from eventlog.erasure.applying import apply_register, is_behind
+
+    try:
+        if is_behind(whole):
+            apply_register(whole)
+    except BaseException:
+        whole.close()
+        raise
 
 
 def _require_no_access_topic(where: KafkaAddress, log: KafkaLog, mode: AccessMode) -> None:

@@ -16,28 +16,20 @@ from pathlib import Path
 from typing import Protocol
 
 from eventlog import codec
-from eventlog.errors import (
-    Busy,
-    CheckpointError,
-    Corrupted,
-    InvalidRequest,
-    SchemaMismatch,
-    StoreClosed,
-)
+from eventlog.errors import Busy, CheckpointError, Corrupted, InvalidRequest, SchemaMismatch, StoreClosed
 from eventlog.event import EventHeader, misfit
 from eventlog.ids import CheckpointId
 from eventlog.log import LogIdentity, Record
 from eventlog.position import Position
 from eventlog.projection_errors import translated
+from eventlog.projection_files import PROJECTION_FILE, SNAPSHOT_FILE, discard_file, rewritten
 from eventlog.rules import Head, judge
 from projections.engine import HeadRow, Projection
 from projections.errors import ProjectionDamaged, ProjectionError, ProjectionForeign, ProjectionLocked
 from projections.rows import Batch, GapRow, QuarantineRow, RevisionRow
 from projections.snapshot import private_copy, snapshot
 
-PROJECTION_FILE = "projection.duckdb"
 QUARANTINED_BEFORE = "a record behind its last good revision breaks the rules"
-SNAPSHOT_FILE = "snapshot.duckdb"
 _BATCH_ROWS = 2_000  # facts: appender batches of about 1000 and more; beyond 2000 nothing is gained
 
 
@@ -318,6 +310,19 @@ class Projector:
                 self._projection.replace_with(new)
                 follow(self._log, self._projection, keep_events=False)
 
+    def rewrite(self, work: Callable[[Projection], None]) -> Sequence[Path]:
+        """See `Catalog.rewrite`."""
+        self._require_open()
+        with self._lock, translated(self._directory):
+            self._require_open()
+            if self._projection is None:
+                self._projection = self._open()
+            if self._private is not None:
+                raise Busy(str(self._directory / PROJECTION_FILE), "the projection is in use by another process")
+            with self._let_go_when_damaged():
+                follow(self._log, self._projection, keep_events=False)
+                return rewritten(self._projection, self._directory, work)
+
     def backlog(self) -> tuple[int | None, int | None]:
         """How many offsets it is behind the log, and how many checkpoints are quarantined; None before anything was asked of it."""
         projection = None if self._closed or self._pid != os.getpid() else self._projection
@@ -389,10 +394,3 @@ class Projector:
             shutil.rmtree(directory)
             directory.mkdir()
         return self._make(directory / PROJECTION_FILE).open()
-
-
-def discard_file(path: Path) -> None:
-    """Removes a projection's file and journal, not its lock."""
-    for each in path.parent.glob(f"{path.name}*"):
-        if not each.name.endswith(".lock"):
-            each.unlink(missing_ok=True)

@@ -141,6 +141,10 @@ class RevisionReader:
             if not self._await_news(position, idle_timeout, stop):
                 return
 
+    def forget(self, identity: str) -> None:
+        """Lets go of a payload that is kept in memory."""
+        self._hot.forget(identity)
+
     def latest(self, identity: CheckpointId) -> Record | None:
         """The latest revision, as of now, when this tenant may see it."""
         if not self._is_own(identity) or self._log.place(identity, at_least=None) is None:
@@ -188,7 +192,7 @@ class RevisionReader:
                 if missing is not None:
                     yield missing
                     missing = None
-                revision = read_revision(record, position, self._json_text)
+                revision = read_revision(record, position, self._json_text, trail=True)
                 after = revision.checkpoint.revision
                 while gaps and gaps[0].last_revision < revision.checkpoint.revision:
                     yield gaps.pop(0)
@@ -254,7 +258,7 @@ class RevisionReader:
     def _visible_of(self, records: Sequence[Record]) -> Iterator[Revision]:
         for record in self._restored(records):
             if record.value is not None and self.visible(decode_header(record.value)[0].tenant):
-                yield read_revision(self._whole(record), None, self._json_text)
+                yield read_revision(self._whole(record), None, self._json_text, trail=True)
 
     def _is_own(self, identity: CheckpointId, at_least: Position | None = None) -> bool:
         """Whether this tenant may know of a checkpoint. Asked before anything else, so that another tenant's is as an absent one."""

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from eventlog import codec
 from eventlog.checkpoint import Checkpoint, from_millis
+from eventlog.erased import PAYLOAD_ERASED
 from eventlog.errors import Corrupted
 from eventlog.event import CheckpointEvent, EventType, checkpoint_of, to_checkpoint
 from eventlog.log import Record
@@ -20,7 +21,8 @@ JsonText = Callable[[CheckpointEvent], bytes]  # from an event to the JSON text 
 class Revision(NamedTuple):
     """A committed revision: the checkpoint as it was, and how it came into the log."""
 
-    checkpoint: Checkpoint  # the payload of a DELETED event is None; PAYLOAD_WITHHELD for whoever may see metadata only
+    # The payload of a DELETED event is None, an erased one `PAYLOAD_ERASED`; `PAYLOAD_WITHHELD` for whoever may see metadata only.
+    checkpoint: Checkpoint
     type: EventType
     actor: str | None
     recorded_at: datetime  # the log's clock
@@ -40,15 +42,21 @@ class Gap(NamedTuple):
     reason: str  # compaction | import | archived (a compact has moved it to an archive that is not at hand) | unknown
 
 
-def read_revision(record: Record, as_of: Position | None = None, json_text: JsonText | None = CheckpointEvent.json_text) -> Revision:
-    """The revision that a record holds. Raises `Corrupted`, `SchemaMismatch`, `HistoryRemoved` (an erased payload), or what `json_text`,
-    which opens its payload, raises. None: `PAYLOAD_WITHHELD` stands in the place of the payload, which is neither decrypted nor decoded.
+def read_revision(
+    record: Record, as_of: Position | None = None, json_text: JsonText | None = CheckpointEvent.json_text, *, trail: bool = False
+) -> Revision:
+    """The revision that a record holds; in a `trail`, an erased payload is `PAYLOAD_ERASED`.
+
+    Raises `Corrupted`, `SchemaMismatch`, `HistoryRemoved` (an erased payload), or what `json_text`, which opens its payload, raises. None:
+    `PAYLOAD_WITHHELD` stands in the place of the payload, which is neither decrypted nor decoded.
     """
     if record.damage is not None or record.value is None:
         raise Corrupted(f"{record.partition}:{record.offset}", record.damage or "there is no event")
     event = codec.decode(record.value)
     header = event.header
-    if json_text is None:
+    if trail and not event.salt and not event.stored:
+        checkpoint = checkpoint_of(header, PAYLOAD_ERASED)
+    elif json_text is None:
         checkpoint = checkpoint_of(header, PAYLOAD_WITHHELD)
     else:
         checkpoint = to_checkpoint(header, b"null" if header.type == EventType.DELETED else json_text(event))

@@ -15,6 +15,8 @@ from uuid import UUID
 from eventlog.archive.bodies import ArchivedBodies
 from eventlog.catalog import Catalog, Page
 from eventlog.checkpoint import LAST_REVISION, Checkpoint, Receipt, check_identity, to_millis
+from eventlog.erasure.again import refuse_erased
+from eventlog.erasure.register import Erased
 from eventlog.errors import CheckpointError, InvalidRequest, SchemaMismatch
 from eventlog.event import CheckpointEvent, EventType
 from eventlog.holds.deleting import Deleter, Deletion
@@ -60,6 +62,7 @@ class CheckpointStore:
         bodies: ArchivedBodies | None = None,
         recorder: AccessRecorder | None = None,
         shares: bool = False,
+        erased: Mapping[str, Erased] | None = None,
     ) -> None:
         check_identity(tenant, actor)
         self.tenant = tenant
@@ -70,6 +73,7 @@ class CheckpointStore:
         self._catalog = catalog
         self._keys = keys
         self._bodies = bodies
+        self._erased = erased or {}  # ids that must not begin again even where a restored log does not know them
         self._compress_from = log.compress_from if keys is None else COMPRESS_FROM  # nothing can be compressed once it is sealed
         self._reader = RevisionReader(log=log, catalog=catalog, tenant=tenant, json_text=json_text_by(keys), bodies=bodies)
         self.deleter = Deleter(
@@ -327,6 +331,13 @@ class CheckpointStore:
         """The data keys of an encrypted store; None where payloads are in clear text."""
         return self._keys
 
+    def forget(self, *checkpoint_ids: str) -> None:
+        """Lets go of payloads and data keys that this store keeps in memory: after an erasure."""
+        for checkpoint_id in checkpoint_ids:
+            self._reader.forget(checkpoint_id)
+            if self._keys is not None:
+                self._keys.cache.forget(checkpoint_id)
+
     # -- life -----------------------------------------------------------------------------------------------------
 
     def close(self) -> None:
@@ -353,6 +364,7 @@ class CheckpointStore:
             raise InvalidRequest("tenant", f"is {checkpoint.tenant} where this store is opened for {self.tenant}")
         if event_type is not EventType.DELETED and isinstance(checkpoint, Checkpoint) and checkpoint.tenant == RESERVED_TENANT:
             raise InvalidRequest("tenant", f"{RESERVED_TENANT} is the store's own, for legal holds", hint="Use another tenant.")
+        refuse_erased(self._log, self._erased, checkpoint, expected)
         return propose(
             checkpoint,
             expected,

@@ -61,6 +61,12 @@ def pick(file: Path, offsets: Sequence[int]) -> list[ArchivedEvent]:
         return [ArchivedEvent._make(row) for row in connection.execute(_ARCHIVE["pick"], where).fetchall()]
 
 
+def holds(file: Path, ids: Sequence[str]) -> bool:
+    """Return whether a segment has a revision of any of some checkpoints. Raises `ProjectionError` when it cannot be read."""
+    with _connection(file) as connection:
+        return bool(connection.execute(_ARCHIVE["holds"], {"file": _exactly(file), "ids": list(ids)}).fetchall()[0][0])
+
+
 @contextmanager
 def _connection(file: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     config: dict[str, str | bool | int | float | list[str]] = {

@@ -56,3 +56,8 @@ SELECT "offset", epoch_ms(recorded_at), event
 FROM read_parquet($file)
 WHERE "offset" IN (SELECT unnest($offsets::BIGINT[])) AND "offset" BETWEEN $first AND $last
 ORDER BY "offset";
+
+-- name: holds
+SELECT count(*) > 0
+FROM read_parquet($file)
+WHERE checkpoint_id IN (SELECT unnest($ids::VARCHAR[])::UUID);

@@ -62,6 +62,7 @@ class ArchiveCheck:
     events: int = 0
     file_bytes: int = 0
     signed: int = 0  # segments with a valid signature; whose is for the reader to say, by a trusted key
+    erased: int = 0  # events without their body; everything else about them was checked
     gaps: int = 0  # runs of revisions that compaction had removed before they were archived
     signers: set[bytes] = field(default_factory=set)
 
@@ -77,6 +78,7 @@ def check_archive(archive: Archive) -> ArchiveCheck:
         for segment in archive.segments(partition):
             for row in checked_rows(segment):
                 tree.append(leaf_hash(row.event_hash))
+                found.erased += row.event is not None and codec.without_body(row.event) == row.event
             if tree.root.hex() != segment.manifest.root or tree.size != segment.manifest.tree_size:
                 raise Corrupted(str(segment.path), "does not continue the tree of the segments before it", hint=_HINT)
             found.segments += 1

@@ -54,7 +54,7 @@ class Segment(NamedTuple):
             raise Corrupted(str(self.path), "is missing", hint=MISSING_HINT) from error
         except OSError as error:
             raise StorageError(str(self.path), f"cannot be read: {error.strerror}") from error
-        if digest.hexdigest() != self.sealed.file_sha256:
+        if digest.hexdigest() not in (self.sealed.file_sha256, self.sealed.before_sha256):
             hint = "Put the original file back from a copy of the archive."
             raise Corrupted(str(self.path), "is not the file that its manifest speaks of: it was altered or damaged", hint=hint)
 

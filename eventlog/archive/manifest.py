@@ -85,6 +85,7 @@ class Sealed(NamedTuple):
     file: str
     file_bytes: int
     file_sha256: str
+    before_sha256: str | None = None  # of the file before an erasure that is exchanging it, or was killed over that
 
 
 def parse_manifest(text: bytes, place: str, *, trusted: bytes | None = None) -> Sealed:
@@ -93,7 +94,9 @@ def parse_manifest(text: bytes, place: str, *, trusted: bytes | None = None) -> 
     manifest = Manifest.parse(document.content, place)
     try:
         file = document.more["file"]
-        return Sealed(manifest, document.seal, document.signed_by, str(file["name"]), int(file["bytes"]), str(file["sha256"]))
+        return Sealed(
+            manifest, document.seal, document.signed_by, str(file["name"]), int(file["bytes"]), str(file["sha256"]), file.get("before")
+        )
     except (KeyError, TypeError, ValueError) as error:
         raise Corrupted(place, f"names no file: {error!r}") from error
 

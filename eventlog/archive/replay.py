@@ -121,8 +121,10 @@ class _Merge:
 
 
 def _same(row: RevisionRow, logged: Record) -> Record:
-    """The event that archive and log both hold. Raises `Corrupted` where they hold another one."""
+    """The event that archive and log both hold, without its body where the log's was erased. Raises `Corrupted` where they differ."""
     assert row.event is not None
+    if logged.moved is None and logged.value == (bare := codec.without_body(row.event)) and logged.recorded_at == row.recorded_at:
+        return logged._replace(key=None, value=bare)  # erased: an older copy of the archive brings nothing back
     value = row.event if logged.moved is None else codec.without_body(row.event)
     if logged.damage is not None or (value, row.recorded_at) != (logged.value, logged.recorded_at):
         problem = logged.damage or f"is another event than the archived revision {row.revision} of {row.checkpoint_id}"

@@ -18,6 +18,7 @@ from eventlog.cli import (
     archives,
     browse,
     checkpoints,
+    erasures,
     failures,
     intake,
     keys,
@@ -121,7 +122,23 @@ def _common(
     ctx.obj.given = Given(store=store, tenant=tenant, actor=actor, acting_as=acting_as, role=role, timeout=timeout, format=output_format)
 
 
-for _group in (start, checkpoints, browse, tail, recovery, reports, intake, stores, retention, archives, keys, access, migrate, topics):
+for _group in (
+    start,
+    checkpoints,
+    browse,
+    tail,
+    recovery,
+    reports,
+    intake,
+    stores,
+    retention,
+    erasures,
+    archives,
+    keys,
+    access,
+    migrate,
+    topics,
+):
     _group.register(app)
 
 

@@ -19,7 +19,7 @@ import os
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TypeVar
 
 from kafka import KafkaConsumer, TopicPartition
@@ -125,6 +125,19 @@ class KafkaKeys:
         """See `KeyTable.all`. Read from the topic anew, committed only."""
         self._require_open()
         yield from self._committed().values()
+
+    def values_left(self, checkpoint_ids: Collection[str]) -> dict[str, int]:
+        """How many wrapped keys of some checkpoints the topic still holds, destroyed or not: until it is compacted."""
+        left: dict[str, int] = {}
+        ends = self._offsets.last_stable(timeout=_SECONDS)
+        for records, _ in read_until(self._address, self._topic_id, {0: 0}, ends):
+            for each in records:
+                if each.value is None or each.key is None or each.key == record.SETTINGS:
+                    continue
+                checkpoint_id, _ = record.parse_key(each.key)
+                if checkpoint_id in checkpoint_ids:
+                    left[checkpoint_id] = left.get(checkpoint_id, 0) + 1
+        return left
 
     def close(self) -> None:
         """See `KeyTable.close`."""

@@ -5,16 +5,17 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from platformdirs import user_state_path
 
 from eventlog.address import KafkaAddress
-from eventlog.codec import decode_header
-from eventlog.errors import CheckpointError, ConfigurationError, StorageError, StoreClosed
+from eventlog.erasure.register import register_of
+from eventlog.errors import ConfigurationError, StorageError, StoreClosed
 from eventlog.kafka.client import admin
 from eventlog.kafka.client import translated as kafka_translated
+from eventlog.kafka.erased import is_deletion, is_sealed, without_erased
 from eventlog.kafka.keys import KafkaKeys
 from eventlog.kafka.keys_topic import open_key_table
 from eventlog.kafka.offsets import Offsets
@@ -70,6 +71,8 @@ class KafkaLog:
         )
         self.writer = Writer(topic=address.topic, partitions=identity.partitions, view=self.view, ownership=self.ownership)
         self._key_table = key_table
+        self.erased: set[str] = set()  # checkpoints whose payloads are read as if compaction had taken them already
+        self.compacted_within = spec.compacted_within_ms  # milliseconds after which superseded records leave the topic
         self._tail: Tail | None = None
         self.projector = _BarrierFirst(self)
 
@@ -78,12 +81,13 @@ class KafkaLog:
         try:
             self.view.open()
             self.view.read_from_log = self.read
+            self.view.without_erased = self._without_erased
             self.view.clock.heard(self._offsets.newest_time(timeout=_BARRIER_SECONDS))
             tail = Tail(
                 address=self.address,
                 topic_id=self.topic_id,
                 starts=self.view.positions,
-                sink=self.view.ingest,
+                sink=self._ingest,
                 failed=self.view.fail,
                 refused=self.view.refuse,
             )
@@ -143,7 +147,28 @@ class KafkaLog:
     def read(self, after: Position) -> Generator[tuple[Sequence[Record], Position], None, None]:
         """See `Log.read`. What the topic holds, quarantined records included."""
         ends = self._offsets.last_stable(timeout=_BARRIER_SECONDS)
-        yield from read_until(self.address, self.topic_id, {number: after.next_offset(number) for number in ends}, ends)
+        for records, position in read_until(self.address, self.topic_id, {number: after.next_offset(number) for number in ends}, ends):
+            yield self._without_erased(records), position
+
+    def withhold(self, checkpoint_ids: Collection[str]) -> None:
+        """See `erasure.places.Compacted`."""
+        self.erased.update(checkpoint_ids)
+
+    def records_left(self, checkpoint_ids: Collection[str]) -> tuple[dict[str, int], str]:
+        """See `erasure.places.Compacted`."""
+        wanted = {each.encode(): each for each in checkpoint_ids}
+        left: dict[str, int] = {}
+        reached = Position()
+        ends = self._offsets.last_stable(timeout=_BARRIER_SECONDS)
+        for records, reached in read_until(self.address, self.topic_id, dict.fromkeys(ends, 0), ends):  # noqa: B007 - told afterwards
+            for record in records:
+                checkpoint_id = wanted.get(record.key or b"")
+                if checkpoint_id is not None and not is_deletion(record):
+                    left[checkpoint_id] = left.get(checkpoint_id, 0) + 1
+        if self._key_table is not None:
+            for checkpoint_id, count in self._key_table.values_left(checkpoint_ids).items():
+                left[checkpoint_id] = left.get(checkpoint_id, 0) + count
+        return left, str(reached)
 
     def revisions(self, after: Position) -> Iterator[tuple[Sequence[Record], Position]]:
         """See `Log.revisions`. From the projection, which also has what compaction has removed from the topic."""
@@ -263,6 +288,13 @@ class KafkaLog:
             )
         return records
 
+    def _ingest(self, records: Sequence[Record], positions: Mapping[int, int]) -> None:
+        self.view.ingest(self._without_erased(records), positions)
+
+    def _without_erased(self, records: Sequence[Record]) -> Sequence[Record]:
+        """What the topic still holds of erased checkpoints comes without its payload, so that it gets into no projection again."""
+        return without_erased(records, self.erased) if self.erased else records
+
     def _barrier(self, partition: int | None = None) -> dict[int, int]:
         """Waits until this process has seen everything that was acknowledged to anybody before the call."""
         self._require_process()
@@ -292,6 +324,10 @@ class _BarrierFirst:
         self._log.end()
         self._log.view.rebuild(progress, archived)
 
+    def rewrite(self, work: Callable[[Projection], None]) -> Sequence[Path]:
+        self._log.end()
+        return self._log.view.rewrite(work)
+
     def backlog(self) -> tuple[int | None, int | None]:
         view = self._log.view
         applied = view.applied
@@ -304,14 +340,6 @@ class _BarrierFirst:
 
 def _record(partition: int, offset: int, recorded_at: int, event: bytes | None) -> Record:
     return Record(partition, offset, recorded_at, None, event)
-
-
-def is_sealed(record: Record) -> bool:
-    """Whether a record is an event whose payload is encrypted."""
-    try:
-        return record.value is not None and decode_header(record.value)[0].encryption is not None
-    except CheckpointError:
-        return False
 
 
 def open_kafka_log(address: KafkaAddress, *, max_event_bytes: int | None = None) -> KafkaLog:
@@ -343,6 +371,7 @@ def open_kafka_log(address: KafkaAddress, *, max_event_bytes: int | None = None)
         max_event_bytes=limit,
         key_table=key_table,
     )
+    log.erased.update(register_of(directory, identity.store_id).erased())
     log.open()
     return log
 

@@ -384,6 +384,14 @@ class PartitionWriter:
         return asked
 
 
+def _named_by(items: Sequence[Item]) -> set[str]:
+    """The checkpoints whose heads decide about some items."""
+    proposals = [item.proposal for item in items if item.proposal is not None]
+    named = {each.checkpoint_id for each in proposals}
+    named.update(each.only_if.checkpoint_id for each in proposals if each.only_if is not None)
+    return named
+
+
 def _receipt(proposal: Proposal, partition: int, offset: int, recorded_at: int) -> Receipt:
     place = Position.after(partition, offset)
     return Receipt(EventId.trusted(proposal.event_id), proposal.revision, place, from_millis(recorded_at))

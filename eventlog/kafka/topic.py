@@ -58,13 +58,18 @@ class TopicSpec:
             raise InvalidRequest("address", f"hold_ms is {hold!r}, not a number of milliseconds")
         return cls(hold_ms=int(hold))
 
+    @property
+    def compacted_within_ms(self) -> int:
+        """After how long a superseded record has to be taken: `max.compaction.lag.ms`."""
+        return 2 * self.hold_ms
+
     def settings(self, replication: int) -> dict[str, str]:
         """As Kafka names and spells them."""
         return {
             "cleanup.policy": "compact",
             "message.timestamp.type": "LogAppendTime",
             "min.compaction.lag.ms": str(self.hold_ms),
-            "max.compaction.lag.ms": str(2 * self.hold_ms),
+            "max.compaction.lag.ms": str(self.compacted_within_ms),
             "delete.retention.ms": str(self.delete_retention_ms),
             "min.insync.replicas": "2" if replication >= 3 else "1",
             "unclean.leader.election.enable": "false",

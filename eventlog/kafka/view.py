@@ -22,7 +22,8 @@ from eventlog.kafka.topic import partition_of
 from eventlog.log import LogIdentity, Record
 from eventlog.position import Position
 from eventlog.projection_errors import translated
-from eventlog.projector import PROJECTION_FILE, QUARANTINED_BEFORE, Archived, discard_file, head_of_row, interpret
+from eventlog.projection_files import PROJECTION_FILE, discard_file, rewritten
+from eventlog.projector import QUARANTINED_BEFORE, Archived, head_of_row, interpret
 from eventlog.rules import Head
 from projections import history
 from projections.engine import Projection
@@ -63,6 +64,7 @@ class View:
         self._applying = threading.Lock()  # held while the projection changes
         self._rebuilding = threading.Lock()
         self.read_from_log: Callable[[Position], Iterable[tuple[Sequence[Record], Position]]] = _no_log
+        self.without_erased: Callable[[Sequence[Record]], Sequence[Record]] = lambda records: records
 
     # -- life -----------------------------------------------------------------------------------------------------
 
@@ -288,7 +290,7 @@ class View:
             discard_file(draft)
             new = self._make(draft).open()
             try:
-                source = TopicSource(self._identity, self.read_from_log, self.clock)
+                source = TopicSource(self._identity, self.read_from_log, self.clock, self.without_erased)
                 source.follow(new, progress, archived)
                 with self._applying:  # the tail goes on, into memory
                     source.follow(new)
@@ -305,6 +307,12 @@ class View:
                 new.close()
                 discard_file(draft)
                 raise
+
+    def rewrite(self, work: Callable[[Projection], None]) -> Sequence[Path]:
+        """See `Catalog.rewrite`. The tail goes on, into memory."""
+        self.flushed()
+        with self._rebuilding, self._applying, translated(self._directory):
+            return rewritten(self._reading(), self._directory, work)
 
     def _partition_of(self, checkpoint_id: str) -> int:
         return partition_of(checkpoint_id, self._identity.partitions)

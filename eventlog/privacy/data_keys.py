@@ -67,7 +67,7 @@ class DataKeys:
         if header.encryption is None:
             raise EncryptionMismatch(header.checkpoint_id, revision=header.revision, problem=IN_CLEAR)
         if not event.salt:
-            raise HistoryRemoved(f"the payload of checkpoint {header.checkpoint_id} revision {header.revision}", reason="erased")
+            raise HistoryRemoved.erased(header.checkpoint_id, header.revision)
         key_id: str = header.encryption["key_id"]
         key = self.cache.get(header.checkpoint_id, key_id) or self._found(header, key_id)
         place = Place(

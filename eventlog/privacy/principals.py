@@ -66,6 +66,10 @@ class Operation(StrEnum):
     HOLD_PLACE = "hold_place"
     HOLD_RELEASE = "hold_release"
     HOLD_LIST = "hold_list"
+    ERASE = "erase"
+    ERASE_PLAN = "erase_plan"
+    ERASE_FINISH = "erase_finish"
+    ERASE_STATUS = "erase_status"
     INTERNALS = "internals"
     KEYS = "keys"
     KEYS_STATUS = "keys_status"
@@ -109,6 +113,10 @@ MEANINGS: dict[Operation, str] = {
     Operation.HOLD_PLACE: "place a legal hold",
     Operation.HOLD_RELEASE: "release a legal hold",
     Operation.HOLD_LIST: "the legal holds",
+    Operation.ERASE: "erase payloads for good, or again what a register names",
+    Operation.ERASE_PLAN: "what an erasure would take",
+    Operation.ERASE_FINISH: "look whether a topic has let go of what was erased",
+    Operation.ERASE_STATUS: "what was erased, and what is left to do",
     Operation.INTERNALS: "the log and the projection themselves",
     Operation.KEYS: "the data keys themselves",
     Operation.KEYS_STATUS: "where the keys are, and which versions wrap how many",
@@ -161,6 +169,10 @@ _GRANTS: dict[Operation, dict[Role, Grant]] = {
     Operation.HOLD_PLACE: _full(_O),
     Operation.HOLD_RELEASE: _full(_O),
     Operation.HOLD_LIST: _full(_A, _O),
+    Operation.ERASE: _full(_O),
+    Operation.ERASE_PLAN: _full(_O),
+    Operation.ERASE_FINISH: _full(_O),
+    Operation.ERASE_STATUS: _full(_A, _O),
     Operation.INTERNALS: _full(_O),
     Operation.KEYS: {},  # they open every payload
     Operation.KEYS_STATUS: _full(_A, _O),
@@ -182,6 +194,10 @@ WHOLE_STORE = frozenset(
         Operation.ARCHIVE_VERIFY,
         Operation.ANCHOR,
         Operation.COMPACT,
+        Operation.ERASE,
+        Operation.ERASE_PLAN,
+        Operation.ERASE_FINISH,
+        Operation.ERASE_STATUS,
         Operation.INTERNALS,
         Operation.KEYS,
         Operation.KEYS_STATUS,

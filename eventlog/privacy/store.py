@@ -60,6 +60,7 @@ class PrincipalStore(CheckpointStore):
             bodies=whole._bodies,
             recorder=whole.recorder,
             shares=True,
+            erased=whole._erased,
         )
         self.principal = principal
         self.guard = AccessGuard(principal=principal, recorder=whole.recorder, reason=reason)
@@ -259,6 +260,7 @@ class PrincipalStore(CheckpointStore):
                 bodies=self._bodies,
                 recorder=self.recorder,
                 shares=True,
+                erased=self._erased,
             )
 
     def announce(self, access: Access) -> None:

@@ -15,6 +15,11 @@ from eventlog.archive.anchors import take_anchor
 from eventlog.archive.compacting import compact
 from eventlog.archive.directory import Archive
 from eventlog.archive.running import run_archive
+from eventlog.erasure.applying import require_register
+from eventlog.erasure.erasing import erase
+from eventlog.erasure.erasing import plan as plan_erasure
+from eventlog.erasure.finishing import finish
+from eventlog.erasure.selection import Selection
 from eventlog.privacy.access_retention import prune_accesses
 from eventlog.privacy.key_care import keys_status, rotate_keys
 from eventlog.privacy.principals import Operation
@@ -162,6 +167,10 @@ PERFORMED: dict[Operation, Callable[[Scene], Any]] = {
     Operation.HOLD_PLACE: lambda scene: Holds(scene.store).place(HoldTarget.of_checkpoint(scene.last.id), reason="case 4711"),
     Operation.HOLD_RELEASE: lambda scene: Holds(scene.store).release(_held(scene), reason="closed"),
     Operation.HOLD_LIST: lambda scene: Holds(scene.store).list(),
+    Operation.ERASE: lambda scene: erase(scene.store, Selection.of_checkpoints(scene.last.id), actor="an-officer", reason="request 4711"),
+    Operation.ERASE_PLAN: lambda scene: plan_erasure(scene.store, Selection.of_checkpoints(scene.last.id)),
+    Operation.ERASE_FINISH: lambda scene: finish(scene.store),
+    Operation.ERASE_STATUS: lambda scene: require_register(scene.store),
     Operation.KEYS: lambda scene: scene.store.keys,
     Operation.KEYS_STATUS: lambda scene: keys_status(scene.store),
     Operation.KEYS_ROTATE: lambda scene: rotate_keys(scene.store),

@@ -22,6 +22,7 @@ TESTS = {
 CHECKER = tuple(f"testing/{name}" for name in ("history", "stream", "sessions", "tally", "verdict", "checker"))
 PURE = (
     "merkle",
+    "erased",
     "privacy/envelope",
     "retention/policy",
     "holds/targets",
@@ -76,7 +77,7 @@ def environment() -> dict[str, str]:
 COMMAND_FOLDER = REPOSITORY / "tests" / "docs" / "bin"
 
 
-DOCUMENTS = ("guarantees", "cases", "decisions", "archive", "testing-a-store", "privacy", "kafka-security", "retention")
+DOCUMENTS = ("guarantees", "cases", "decisions", "archive", "testing-a-store", "privacy", "kafka-security", "retention", "erasure")
 
 
 @pytest.mark.parametrize("document", [f"docs/{name}.md" for name in DOCUMENTS])

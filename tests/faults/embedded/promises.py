@@ -23,7 +23,7 @@ from eventlog import (
 )
 from eventlog.archive.remembered import FILE as REMEMBERED
 from eventlog.embedded_files import LOG_FILE
-from eventlog.projector import PROJECTION_FILE, SNAPSHOT_FILE
+from eventlog.projection_files import PROJECTION_FILE, SNAPSHOT_FILE
 from eventlog.verification import verify
 from projections.engine import Projection
 from projections.snapshot import private_copy

@@ -23,7 +23,7 @@ from eventlog import (
 from eventlog.errors import Busy, CheckpointError
 from eventlog.kafka.log import KafkaLog
 from eventlog.kafka.tail import poll
-from eventlog.projector import PROJECTION_FILE
+from eventlog.projection_files import PROJECTION_FILE
 from projections.identity import FORMAT_VERSION
 from tests.faults.topic.conftest import OpenTopic
 from tests.faults.topic.topics import Topic
