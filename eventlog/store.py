@@ -18,24 +18,24 @@ from eventlog.checkpoint import LAST_REVISION, Checkpoint, Receipt, check_identi
 from eventlog.erasure.again import refuse_erased
 from eventlog.erasure.register import Erased
 from eventlog.errors import CheckpointError, InvalidRequest, SchemaMismatch
-from eventlog.event import CheckpointEvent, EventType
+from eventlog.event import EventType
 from eventlog.holds.deleting import Deleter, Deletion
 from eventlog.holds.reserved import TENANT as RESERVED_TENANT
 from eventlog.holds.reserved import ReservedStreams
 from eventlog.ids import CheckpointId, EventId
-from eventlog.log import Log, Outcome, Record
+from eventlog.log import Log, Outcome
 from eventlog.metrics.collected import metrics_of
 from eventlog.metrics.open_store import OpenStore
 from eventlog.payload import COMPRESS_FROM
 from eventlog.position import Position
-from eventlog.privacy.data_keys import DataKeys
+from eventlog.privacy.data_keys import DataKeys, json_text_by
 from eventlog.privacy.guard import Access
 from eventlog.privacy.principals import Operation, Principal
 from eventlog.privacy.recorder import AccessRecorder
 from eventlog.proposing import propose
 from eventlog.reading import RevisionReader
 from eventlog.resolving import resolved
-from eventlog.revision import Gap, JsonText, Revision
+from eventlog.revision import Gap, Revision
 from eventlog.rules import Proposal
 
 if TYPE_CHECKING:
@@ -400,13 +400,3 @@ class CheckpointStore:
 
     def _timeout(self, timeout: float | None) -> float:
         return self.timeout if timeout is None else timeout
-
-
-def json_text_by(keys: DataKeys | None) -> JsonText:
-    """What opens the payloads of a store with these keys, or without any."""
-    return CheckpointEvent.json_text if keys is None else keys.json_text
-
-
-def _event(record: Record) -> bytes:
-    assert record.value is not None
-    return record.value

@@ -21,13 +21,14 @@ from eventlog.findings import MOST_FINDINGS, Fault, FaultKind, MissingRevisions,
 from eventlog.log import Record
 from eventlog.position import Position
 from eventlog.privacy.access_verification import verify_accesses
+from eventlog.privacy.data_keys import json_text_by
 from eventlog.privacy.principals import Operation
 from eventlog.privacy.recorder import AccessRecorder
 from eventlog.projection_check import compare_heads, compare_rows
 from eventlog.projection_errors import translated
 from eventlog.projector import checkpoint_of, row_of
 from eventlog.rules import Head, judge
-from eventlog.store import CheckpointStore, json_text_by
+from eventlog.store import CheckpointStore
 from projections.checking import HeadPlace, quarantined_places
 from projections.engine import Projection
 from projections.rows import RevisionRow

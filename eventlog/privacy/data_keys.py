@@ -13,6 +13,7 @@ from eventlog.privacy.envelope import KEY_BYTES, Place
 from eventlog.privacy.keys import DataKey, KeyCache, WrappedKey, is_key_of, new_key_id
 from eventlog.privacy.providers.provider import KeyProvider, NoKeys
 from eventlog.privacy.table import KeyTable
+from eventlog.revision import JsonText
 
 PROBE = "store"  # in the place of a checkpoint: a key that only shows whether the provider is the one that the store was made with
 _PROBE_TENANT = ""  # which no tenant is called
@@ -190,3 +191,8 @@ def require_same_keys(table: KeyTable, provider: KeyProvider) -> None:
             f"these are not the keys that the store was made with ({error.problem})",
             hint="Name the right ones with EVENTLOG_KEYS, or put them where the store remembers them.",
         ) from error
+
+
+def json_text_by(keys: DataKeys | None) -> JsonText:
+    """What opens the payloads of a store with these keys, or without any."""
+    return CheckpointEvent.json_text if keys is None else keys.json_text

@@ -19,7 +19,7 @@ from eventlog.erasure.applying import require_register
 from eventlog.erasure.erasing import erase
 from eventlog.erasure.erasing import plan as plan_erasure
 from eventlog.erasure.finishing import finish
-from eventlog.erasure.selection import Selection
+from eventlog.erasure.selection import Selection as Subjects
 from eventlog.privacy.access_retention import prune_accesses
 from eventlog.privacy.key_care import keys_status, rotate_keys
 from eventlog.privacy.principals import Operation
@@ -167,8 +167,8 @@ PERFORMED: dict[Operation, Callable[[Scene], Any]] = {
     Operation.HOLD_PLACE: lambda scene: Holds(scene.store).place(HoldTarget.of_checkpoint(scene.last.id), reason="case 4711"),
     Operation.HOLD_RELEASE: lambda scene: Holds(scene.store).release(_held(scene), reason="closed"),
     Operation.HOLD_LIST: lambda scene: Holds(scene.store).list(),
-    Operation.ERASE: lambda scene: erase(scene.store, Selection.of_checkpoints(scene.last.id), actor="an-officer", reason="request 4711"),
-    Operation.ERASE_PLAN: lambda scene: plan_erasure(scene.store, Selection.of_checkpoints(scene.last.id)),
+    Operation.ERASE: lambda scene: erase(scene.store, Subjects.of_checkpoints(scene.last.id), actor="an-officer", reason="request 4711"),
+    Operation.ERASE_PLAN: lambda scene: plan_erasure(scene.store, Subjects.of_checkpoints(scene.last.id)),
     Operation.ERASE_FINISH: lambda scene: finish(scene.store),
     Operation.ERASE_STATUS: lambda scene: require_register(scene.store),
     Operation.KEYS: lambda scene: scene.store.keys,
