@@ -314,16 +314,14 @@ class CheckpointStore:
     def entrusted(self, operation: Operation, access: Access | None = None, *, limited: bool = False) -> Iterator[CheckpointStore]:  # noqa: ARG002
         """Lends the store without any limit for an operation on the whole of it, if the principal may do that; it is on record by then.
 
-        For this package: whoever verifies, keeps, archives or erases asks here. `access` says more about it, for the record. `limited`: to
-        the tenant that this store is opened for, so that whoever looks after one tenant may do it too.
-        Raises `AccessDenied` or `AuditUnavailable`.
+        For this package. `access` says more about it, for the record. `limited`: to the tenant that this store is opened for, so that whoever
+        looks after one tenant may do it too. Raises `AccessDenied` or `AuditUnavailable`.
         """
         yield self
 
     def announce(self, access: Access) -> None:
-        """Puts on record, if the principal may do it, what consists of several calls, which are decided and recorded each by itself.
-
-        For this package: migrations and recovery begin with it. Raises `AccessDenied` or `AuditUnavailable`.
+        """For migrations and recovery: puts on record, if the principal may do it, what consists of several calls, each recorded by itself.
+        Raises `AccessDenied` or `AuditUnavailable`.
         """
 
     @property
