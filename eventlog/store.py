@@ -314,8 +314,8 @@ class CheckpointStore:
     def entrusted(self, operation: Operation, access: Access | None = None, *, limited: bool = False) -> Iterator[CheckpointStore]:  # noqa: ARG002
         """Lends the store without any limit for an operation on the whole of it, if the principal may do that; it is on record by then.
 
-        For this package. `access` says more about it, for the record. `limited`: to the tenant that this store is opened for, so that whoever
-        looks after one tenant may do it too. Raises `AccessDenied` or `AuditUnavailable`.
+        For this package. `access` says more about it, for the record. `limited`: to the tenant that this store is opened for, so that
+        whoever looks after one tenant may do it too. Raises `AccessDenied` or `AuditUnavailable`.
         """
         yield self
 
