@@ -73,10 +73,11 @@ class CheckpointStore:
         self._catalog = catalog
         self._keys = keys
         self._bodies = bodies
+        self._lenders: tuple[CheckpointStore, ...] = ()  # whose memory holds the same
         self._erased = erased or {}  # ids that must not begin again even where a restored log does not know them
         self._compress_from = log.compress_from if keys is None else COMPRESS_FROM  # nothing can be compressed once it is sealed
         self._reader = RevisionReader(log=log, catalog=catalog, tenant=tenant, json_text=json_text_by(keys), bodies=bodies)
-        self.deleter = Deleter(
+        self._deleter = Deleter(
             streams=ReservedStreams(log=log, keys=keys, actor=actor, timeout=timeout),
             tenant=tenant,
             propose=partial(self._propose, event_type=EventType.DELETED),
@@ -92,12 +93,9 @@ class CheckpointStore:
 
         It shares files, connections and memory with this one, which has to stay open, and closing it closes nothing. What the roles do not
         allow is refused with `AccessDenied`; for whoever may see metadata only, `load_revision`, `history` and `subscribe` give
-        `PAYLOAD_WITHHELD` in the place of payloads. docs/privacy.md has the table of roles.
-
-        Arguments:
-            reason: why, up to 1,000 characters; stands in every record.
-
-        Raises `InvalidRequest` (another tenant than this store's), and `AccessDenied` where this store is a principal's who is no admin.
+        `PAYLOAD_WITHHELD` in the place of payloads. docs/privacy.md has the table of roles. `reason`, up to 1,000 characters, says why in
+        every record. Raises `InvalidRequest` (another tenant than this store's), and `AccessDenied` where this store is that of a principal
+        who is no admin.
         """
         from eventlog.privacy.store import PrincipalStore, check_principal  # it is one of these itself
 
@@ -157,7 +155,7 @@ class CheckpointStore:
         if type(expected) is not int or not 0 <= expected < LAST_REVISION:
             raise InvalidRequest("expected", f"{expected!r} is not a revision that another can follow (0 to 2^63-2)")
         wanted = Deletion(CheckpointId(checkpoint_id), expected, None if event_id is None else EventId(event_id))
-        outcome = self.deleter.delete([wanted], timeout=self._timeout(timeout))[0]
+        outcome = self._deleter.delete([wanted], timeout=self._timeout(timeout))[0]
         if isinstance(outcome, CheckpointError):
             raise outcome
         return outcome
@@ -295,8 +293,6 @@ class CheckpointStore:
         """Just behind the last event that was recorded up to a time, by the log's own clock."""
         return self._log.position_at(to_millis(moment))
 
-    # -- reports --------------------------------------------------------------------------------------------------
-
     @property
     def log(self) -> Log:
         """The log itself: for verification, operations and tests. Appending to it past the store forgoes the store's checks."""
@@ -331,10 +327,8 @@ class CheckpointStore:
 
     def forget(self, *checkpoint_ids: str) -> None:
         """Lets go of payloads and data keys that this store keeps in memory: after an erasure."""
-        for checkpoint_id in checkpoint_ids:
-            self._reader.forget(checkpoint_id)
-            if self._keys is not None:
-                self._keys.cache.forget(checkpoint_id)
+        for each in (self, *self._lenders):
+            each._forget(checkpoint_ids)
 
     # -- life -----------------------------------------------------------------------------------------------------
 
@@ -389,6 +383,12 @@ class CheckpointStore:
         for proposal, answer in zip(proposals, answers, strict=True):
             self.metrics.answered(answer, proposal.draft, seconds)
         return answers
+
+    def _forget(self, checkpoint_ids: Iterable[str]) -> None:
+        for checkpoint_id in checkpoint_ids:
+            self._reader.forget(checkpoint_id)
+            if self._keys is not None:
+                self._keys.cache.forget(checkpoint_id)
 
     def _commit(self, proposal: Proposal, timeout: float | None) -> Receipt:
         outcome = self._append((proposal,), self._timeout(timeout))[0]

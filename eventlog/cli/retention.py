@@ -67,7 +67,7 @@ def register(app: typer.Typer) -> None:
     app.add_typer(group, name="retention", rich_help_panel="Care")
 
 
-_WITHOUT_TENANT = ("store", "actor", "timeout", "format")  # `hold` has an option of this name
+_WITHOUT_TENANT = ("store", "actor", "acting_as", "role", "timeout", "format")  # `hold` has an option of this name
 
 
 def plan(

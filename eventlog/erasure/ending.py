@@ -54,7 +54,7 @@ def end_all(store: CheckpointStore, checkpoint_ids: Sequence[str], *, actor: str
 
 
 def _unheld(store: CheckpointStore, header: EventHeader, reason: str | None) -> Condition | None:
-    return None if reason is None else store.deleter.require_not_held(header, wanted=Wanted.ERASE, reason=reason)
+    return None if reason is None else store._deleter.require_not_held(header, wanted=Wanted.ERASE, reason=reason)
 
 
 def _tombstone(store: CheckpointStore, header: EventHeader, actor: str) -> Proposal:

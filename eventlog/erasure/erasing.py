@@ -107,7 +107,7 @@ def _erased(
         position = str(store.log.end())
         ids = _resolved(store, selection)
         for each in ids:
-            store.deleter.require_not_held(latest_header(store, each), wanted=Wanted.ERASE, reason=reason)
+            store._deleter.require_not_held(latest_header(store, each), wanted=Wanted.ERASE, reason=reason)
         passed(Step.CHECKED)
         recorder("erasing", actor, ids, reason)
         ends = end_all(store, ids, actor=actor, unheld=reason)

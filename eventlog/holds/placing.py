@@ -120,14 +120,14 @@ class _Holds:
     def __init__(self, store: CheckpointStore) -> None:
         self._store = store
         self._streams = ReservedStreams.of(store)
-        self._register = store.deleter.register
+        self._register = store._deleter.register
 
     def place(self, target: HoldTarget, *, reason: str, hold_id: CheckpointId | UUID | str | None = None) -> Placement:
         """See `Holds`."""
         check_text("reason", reason, MAX_REASON)
         target = target.within(self._store.tenant)
         if target.by is HeldBy.CHECKPOINT:
-            found = self._store.deleter.header(CheckpointId(target.value))
+            found = self._store._deleter.header(CheckpointId(target.value))
             if target.tenant not in (None, found.tenant):
                 raise NotFound(target.value)
         identity = CheckpointId.new() if hold_id is None else CheckpointId(hold_id)
@@ -240,10 +240,10 @@ class _Holds:
 
     def _is_free(self, refusal: Refusal) -> bool:
         try:
-            header = self._store.deleter.header(CheckpointId(refusal.checkpoint_id))
+            header = self._store._deleter.header(CheckpointId(refusal.checkpoint_id))
         except NotFound:
             return False
-        return header.revision == refusal.revision and not self._store.deleter.holds_on(header)
+        return header.revision == refusal.revision and not self._store._deleter.holds_on(header)
 
 
 def _dated(found: Revision) -> Checkpoint:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from eventlog.archive.directory import Archive
@@ -75,6 +76,11 @@ class GuardedCatalog(Catalog):
         """See `Catalog.rebuild`."""
         with self._guard.writing(Access(Operation.REBUILD, target=None if archive is None else str(archive.directory))):
             self._inner.rebuild(progress, archive=archive)
+
+    def rewrite(self, work: Callable[[Projection], None]) -> Sequence[Path]:
+        """See `Catalog.rewrite`; what is done with it is recorded by `entrusted`."""
+        self._guard.grant(Access(Operation.INTERNALS))
+        return self._inner.rewrite(work)
 
     def backlog(self) -> tuple[int | None, int | None]:
         """See `Catalog.backlog`. It is of all tenants, and asked for by the metrics of the whole store."""

@@ -250,7 +250,7 @@ class PrincipalStore(CheckpointStore):
     def entrusted(self, operation: Operation, access: Access | None = None, *, limited: bool = False) -> Iterator[CheckpointStore]:
         """See `CheckpointStore.entrusted`."""
         with self.guard.writing(Access(operation) if access is None else access):
-            yield CheckpointStore(
+            lent = CheckpointStore(
                 log=self._log,
                 catalog=self._whole._catalog.limited(self.tenant) if limited else self._whole._catalog,
                 tenant=self.tenant if limited else None,
@@ -262,6 +262,12 @@ class PrincipalStore(CheckpointStore):
                 shares=True,
                 erased=self._erased,
             )
+            lent._lenders = (self, self._whole)
+            yield lent
+
+    def forget(self, *checkpoint_ids: str) -> None:
+        """See `CheckpointStore.forget`. It takes nothing from anybody, and shows nothing."""
+        super().forget(*checkpoint_ids)
 
     def announce(self, access: Access) -> None:
         """See `CheckpointStore.announce`."""

@@ -69,7 +69,7 @@ def _applied(store: CheckpointStore, plan: Plan, reason: str, progress: Callable
         skipped += [Skipped(each.checkpoint_id, each.rule, Kept.RUN_KEPT.value, "") for each in needed]
         ready = [each for each in some if each.kind != EFFECT_KIND or each.run_id not in runs_kept]
         wanted = [Deletion(CheckpointId(each.checkpoint_id), each.revision, plan.event_id(each)) for each in ready]
-        outcomes = store.deleter.delete(wanted, timeout=store.timeout, reason=reason) if wanted else []
+        outcomes = store._deleter.delete(wanted, timeout=store.timeout, reason=reason) if wanted else []
         for item, outcome in zip(ready, outcomes, strict=True):
             if isinstance(outcome, Receipt):
                 deleted.append(item)

@@ -32,5 +32,5 @@ def require_not_held(
     Raises `NotFound` too.
     """
     for each in checkpoint_ids:
-        header = store.deleter.header(CheckpointId(each))
-        store.deleter.require_not_held(header, wanted=wanted, reason=reason)
+        header = store._deleter.header(CheckpointId(each))
+        store._deleter.require_not_held(header, wanted=wanted, reason=reason)

@@ -51,7 +51,7 @@ def _planned(store: CheckpointStore, policy: Policy, override_floor: str | None,
         position = Position.of(projection.positions())
         rows = retention.candidates(projection, without=TENANT, tenant=store.tenant)
         found = [Candidate._make(row) for row in rows]
-        index = store.deleter.register.everywhere()
+        index = store._deleter.register.everywhere()
         around = Surroundings(
             holds_on=_holds_on(projection, index),
             quarantined=projection.quarantined_ids(),

@@ -43,6 +43,7 @@ class Scene(NamedTuple):
     folder: Path
     recorded: Recorded
     runs: list[LeftRun]  # one, where an operation is about a run
+    holds: list[CheckpointId]  # one, where it is about a legal hold
 
     @property
     def embedded(self) -> bool:
@@ -114,8 +115,8 @@ def _admin(scene: Scene) -> CheckpointStore:
     return scene.recorded.store.for_principal(Principal("an-admin", scene.principal.tenant, ["admin"]))
 
 
-def _held(scene: Scene) -> CheckpointId:
-    return Holds(_admin(scene)).place(HoldTarget.of_checkpoint(scene.last.id), reason="case 4711").hold.id
+def held(store: CheckpointStore, last: Checkpoint) -> CheckpointId:
+    return Holds(store).place(HoldTarget.of_checkpoint(last.id), reason="case 4711").hold.id
 
 
 def _anchor(scene: Scene) -> None:
@@ -165,7 +166,7 @@ PERFORMED: dict[Operation, Callable[[Scene], Any]] = {
     Operation.RETENTION_APPLY: lambda scene: apply_plan(scene.store, plan_retention(_admin(scene), _POLICY), reason="old"),
     Operation.RETENTION_LOG: lambda scene: list(applications(scene.store)),
     Operation.HOLD_PLACE: lambda scene: Holds(scene.store).place(HoldTarget.of_checkpoint(scene.last.id), reason="case 4711"),
-    Operation.HOLD_RELEASE: lambda scene: Holds(scene.store).release(_held(scene), reason="closed"),
+    Operation.HOLD_RELEASE: lambda scene: Holds(scene.store).release(scene.holds[0], reason="closed"),
     Operation.HOLD_LIST: lambda scene: Holds(scene.store).list(),
     Operation.ERASE: lambda scene: erase(scene.store, Subjects.of_checkpoints(scene.last.id), actor="an-officer", reason="request 4711"),
     Operation.ERASE_PLAN: lambda scene: plan_erasure(scene.store, Subjects.of_checkpoints(scene.last.id)),

@@ -27,7 +27,7 @@ from eventlog.privacy.principals import MEANINGS, WHOLE_STORE, Grant, Operation,
 from eventlog.privacy.store import PrincipalStore
 from eventlog.verification import verify
 from tests.access.conftest import Recorded
-from tests.access.operations import ABOUT_RUNS, PERFORMED, Denied, Scene, run_left
+from tests.access.operations import ABOUT_RUNS, PERFORMED, Denied, Scene, held, run_left
 from tests.access.samples import outcomes, somebody
 from tests.store.samples import initial, stream
 
@@ -47,7 +47,8 @@ def scene(recorded: Recorded, principal: Principal, folder: Path, operation: Ope
     before = store.position()
     last = stream(store, 2, **fields)[-1]
     runs = [run_left(store, folder)] if operation in ABOUT_RUNS else []
-    return Scene(store.for_principal(principal), principal, last, before, folder, recorded, runs)
+    holds = [held(store, last)] if operation is Operation.HOLD_RELEASE else []
+    return Scene(store.for_principal(principal), principal, last, before, folder, recorded, runs, holds)
 
 
 @pytest.mark.parametrize(("kind", "operation", "role"), CELLS, indirect=["kind"])
@@ -111,6 +112,7 @@ STORE_CALLS = {
     "announce": None,  # likewise
     "keys": Operation.KEYS,
     "require_payloads": Operation.LOAD,
+    "forget": None,  # takes nothing from anybody, and shows nothing
     "close": None,
 }
 

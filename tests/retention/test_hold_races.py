@@ -24,14 +24,14 @@ def test_a_hold_placed_between_the_look_and_the_commit_refuses_the_deletion(
     target = HoldTarget.of_checkpoint(made.id) if by == "checkpoint" else HoldTarget.of_label("case", tenant)
     holds = Holds(opening())
     placed: list[Placement] = []
-    append = store.deleter._append
+    append = store._deleter._append
 
     def held_first(proposals: Sequence[Any], timeout: float) -> Any:
         if not placed:
             placed.append(holds.place(target, reason="case 4711"))
         return append(proposals, timeout)
 
-    monkeypatch.setattr(store.deleter, "_append", held_first)
+    monkeypatch.setattr(store._deleter, "_append", held_first)
     with pytest.raises(HeldByLegalHold) as caught:
         store.delete(made.id, 0)
     assert caught.value.holds == (placed[0].hold.id,)
@@ -41,7 +41,7 @@ def test_a_hold_placed_between_the_look_and_the_commit_refuses_the_deletion(
 
 def test_a_change_of_other_holds_meanwhile_refuses_nothing(store: CheckpointStore, tenant: str, monkeypatch: pytest.MonkeyPatch) -> None:
     made = stream(store, 1, tenant=tenant)[0]
-    append, left = store.deleter._append, [3]
+    append, left = store._deleter._append, [3]
 
     def others_first(proposals: Sequence[Any], timeout: float) -> Any:
         if left[0]:
@@ -49,7 +49,7 @@ def test_a_change_of_other_holds_meanwhile_refuses_nothing(store: CheckpointStor
             Holds(store).place(HoldTarget.of_tenant(f"{tenant}-other"), reason="case 4711")
         return append(proposals, timeout)
 
-    monkeypatch.setattr(store.deleter, "_append", others_first)
+    monkeypatch.setattr(store._deleter, "_append", others_first)
     assert store.delete(made.id, 0).revision == 1
     assert left == [0]
 
@@ -68,7 +68,7 @@ def test_in_any_race_the_log_has_the_deletion_first_or_none(
         def delete(made: list[Any] = made, outcomes: dict[str, Any] = outcomes, ready: threading.Barrier = ready) -> None:
             ready.wait()
             for each in made:
-                (outcomes[each.id],) = store.deleter.delete([Deletion(each.id, 0)], timeout=30)
+                (outcomes[each.id],) = store._deleter.delete([Deletion(each.id, 0)], timeout=30)
 
         deleting = threading.Thread(target=delete)
         deleting.start()
@@ -88,7 +88,7 @@ def test_in_any_race_the_log_has_the_deletion_first_or_none(
 
 def entered_at(store: CheckpointStore, checkpoint_id: str, hold_id: str) -> tuple[int, int]:
     """Where the register of a checkpoint's partition first named a hold."""
-    register = store.deleter.register.id_of(store.log.partition_of(checkpoint_id))
+    register = store._deleter.register.id_of(store.log.partition_of(checkpoint_id))
     for revision in store.history(register):
         if hold_id in [each["id"] for each in revision.checkpoint.payload["holds"]]:  # type: ignore[union-attr]
             return revision.position.offsets[0]  # type: ignore[union-attr]

@@ -150,7 +150,7 @@ def test_what_is_malformed_or_never_was_is_refused(store: CheckpointStore) -> No
 def test_nobody_writes_or_deletes_holds_past_them(store: CheckpointStore, tenant: str) -> None:
     hold = Holds(store).place(HoldTarget.of_tenant(tenant), reason="case 4711").hold
     there = store.load(hold.id)
-    register = store.deleter.register.id_of(0)
+    register = store._deleter.register.id_of(0)
     with pytest.raises(InvalidRequest, match="own"):
         store.compare_and_swap(there.next({**there.payload, "phase": {"state": "released"}}), there.revision)
     with pytest.raises(InvalidRequest, match="own"):
