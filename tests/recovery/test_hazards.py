@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from eventlog import CheckpointStore, SchemaMismatch, create_store, open_store
+from eventlog.embedded_files import FORMAT_WITH_STUBS
 from eventlog.recovery import (
     AgentRun,
     AmbiguousResume,
@@ -193,15 +194,17 @@ def test_hazard_7_a_payload_never_stands_under_another_versions_number(store: Ch
         assert AgentRecord.of(each.checkpoint).payload() == each.checkpoint.payload
 
 
+NEWER = FORMAT_WITH_STUBS + 1
+
+
 def test_hazard_8_a_newer_database_keeps_its_version(tmp_path: Path) -> None:
     """There: opening a database stamped the version of whoever opened it, unread."""
     create_store(tmp_path)
     with sqlite3.connect(tmp_path / "log.sqlite3") as connection:
-        (version,) = connection.execute("PRAGMA user_version").fetchone()
-        connection.execute(f"PRAGMA user_version = {version + 1}")
+        connection.execute(f"PRAGMA user_version = {NEWER}")
     connection.close()
     with pytest.raises(SchemaMismatch):
         open_store(tmp_path)
     connection = sqlite3.connect(tmp_path / "log.sqlite3")
-    assert connection.execute("PRAGMA user_version").fetchone() == (version + 1,)
+    assert connection.execute("PRAGMA user_version").fetchone() == (NEWER,)
     connection.close()
