@@ -161,8 +161,9 @@ def _check(connection: sqlite3.Connection, path: Path, wanted: int) -> None:
     (mode,) = connection.execute("PRAGMA journal_mode").fetchone()
     if application_id != wanted:
         raise NotAStore(f"{path} is a database of another application")
-    if format_version not in (FORMAT_VERSION, FORMAT_WITH_STUBS):
-        raise SchemaMismatch(f"{path} has format {format_version}; this version reads {FORMAT_VERSION} and {FORMAT_WITH_STUBS}")
+    known = (FORMAT_VERSION, FORMAT_WITH_STUBS) if wanted == APPLICATION_ID else (FORMAT_VERSION,)
+    if format_version not in known:
+        raise SchemaMismatch(f"{path} has format {format_version}; this version reads {' and '.join(map(str, known))}")
     if mode != "wal":
         raise Corrupted(str(path), f"has journal mode {mode} where it was made with wal")
 

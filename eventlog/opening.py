@@ -60,12 +60,9 @@ def create_store(
     if isinstance(where, DirectoryAddress):
         create_directory(where.directory, encryption=encryption, access=mode)
         return
-    from eventlog.kafka.access import create_access_topic
     from eventlog.kafka.keys_topic import create_topics
 
-    create_topics(where, partitions=partitions, replication=replication, encryption=encryption)
-    if mode is not AccessMode.OFF:
-        create_access_topic(where, mode=mode, replication=replication)
+    create_topics(where, partitions=partitions, replication=replication, encryption=encryption, access=mode)
 
 
 def open_store(

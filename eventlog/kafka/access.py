@@ -68,8 +68,13 @@ def access_address(address: KafkaAddress) -> KafkaAddress:
 
 
 def create_access_topic(address: KafkaAddress, *, mode: AccessMode, replication: int | None) -> None:
-    """Makes the access topic of a store. The topic's settings remember the mode. Raises as `create_topic` does."""
+    """Makes the access topic of a store that is not there yet. The topic's settings remember the mode.
+
+    One that a process has left that died in here is used: nothing is in it. Raises as `create_topic` does.
+    """
     where = access_address(address)
+    if _is_left(address, mode):
+        return
     client = admin(where)
     try:
         with translated(where, Operation.CREATE):
@@ -93,6 +98,17 @@ def create_access_topic(address: KafkaAddress, *, mode: AccessMode, replication:
             client.wait_for_topics([where.topic], timeout_ms=10_000)
     finally:
         client.close()
+
+
+def _is_left(address: KafkaAddress, mode: AccessMode) -> bool:
+    found = open_access_topic(address)
+    if found is None:
+        return False
+    log, own = found
+    try:
+        return own is mode and log.end().next_offset(0) == 0
+    finally:
+        log.close()
 
 
 def open_access_topic(address: KafkaAddress) -> tuple[AccessLog, AccessMode] | None:

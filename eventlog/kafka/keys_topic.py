@@ -8,9 +8,11 @@ from dataclasses import dataclass, replace
 
 from eventlog.address import KafkaAddress
 from eventlog.errors import ConfigurationError, NotAStore
+from eventlog.kafka.access import access_address, create_access_topic
 from eventlog.kafka.client import admin, translated
 from eventlog.kafka.keys import KafkaKeys
 from eventlog.kafka.topic import DAY_MS, TopicSpec, TopicState, create_topic, describe, differences
+from eventlog.privacy.access_log import AccessMode
 from eventlog.privacy.data_keys import PROBE, put_probe
 from eventlog.privacy.providers.provider import KeyProvider
 
@@ -40,10 +42,18 @@ def keys_address(address: KafkaAddress) -> KafkaAddress:
     return replace(address, topic=address.topic + SUFFIX)
 
 
-def create_topics(address: KafkaAddress, *, partitions: int, replication: int | None, encryption: KeyProvider | None) -> None:
-    """Makes a store on Kafka: its topic, and before that, if it is to be encrypted, the one of its keys.
+def create_topics(
+    address: KafkaAddress,
+    *,
+    partitions: int,
+    replication: int | None,
+    encryption: KeyProvider | None,
+    access: AccessMode = AccessMode.OFF,
+) -> None:
+    """Makes a store on Kafka: its topic, and before that those of its keys and of its accesses, as far as it is to have them.
 
-    In this order: a log without a topic of keys is one in clear text. What a process that died in between has left, the next one uses.
+    In this order: a log without a topic of keys is one in clear text, and one without a topic of accesses records none. What a process that
+    died in between has left, the next one uses.
     Raises `ConfigurationError` when the log exists, or keys of one that does not any more; `InvalidRequest`, `Unavailable`,
     `KeysUnavailable`.
     """
@@ -53,7 +63,9 @@ def create_topics(address: KafkaAddress, *, partitions: int, replication: int | 
             raise ConfigurationError(f"{address} already exists", hint="Open it, or choose another name.")
         there = state_of(where)
         if there is not None and (encryption is None or _holds_keys(where, there)):
-            raise ConfigurationError(f"{where} exists: it belongs to a log that was here before", hint="Choose another name, or delete it.")
+            raise _left(where)
+        if access is AccessMode.OFF and state_of(access_address(address)) is not None:
+            raise _left(access_address(address))
     if encryption is not None:
         if there is None:
             create_topic(where, spec=KeysTopicSpec(), partitions=1, replication=replication)
@@ -64,6 +76,8 @@ def create_topics(address: KafkaAddress, *, partitions: int, replication: int | 
         with closing(_opened(where, there)) as table:
             table.remember(encryption.source)
             put_probe(table, encryption)
+    if access is not AccessMode.OFF:
+        create_access_topic(address, mode=access, replication=replication)
     create_topic(address, partitions=partitions, replication=replication)
 
 
@@ -95,6 +109,10 @@ def check_topics(address: KafkaAddress) -> list[str]:
         raise NotAStore(f"{address}: there is no such topic", hint="Make it with `eventlog init`, or correct the name.")
     of_keys = [] if keys is None else [f"{keys_address(address).topic}: {each}" for each in differences(keys, KeysTopicSpec())]
     return differences(log, TopicSpec.of(address)) + of_keys
+
+
+def _left(where: KafkaAddress) -> ConfigurationError:
+    return ConfigurationError(f"{where} exists: it belongs to a log that was here before", hint="Choose another name, or delete it.")
 
 
 class _StateOf:

@@ -99,7 +99,7 @@ MEANINGS: dict[Operation, str] = {
     Operation.REPORT: "reports, all but the access trail",
     Operation.REPORT_ACCESS: "the access trail",
     Operation.SQL: "SQL over everything",
-    Operation.VERIFY: "check the log, the projection and the access log",
+    Operation.VERIFY: "check the log, the projection, the archive and the access log",
     Operation.DOCTOR: "look the store over",
     Operation.REBUILD: "make the projection anew",
     Operation.ARCHIVE_RUN: "archive what was committed",

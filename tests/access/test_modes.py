@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from eventlog import AccessMode, CheckpointStore, ConfigurationError, InvalidRequest, create_store, open_store
+from eventlog.address import KafkaAddress, parse_address
 from eventlog.embedded_files import ACCESS_FILE
+from eventlog.kafka.access import create_access_topic
 from tests.access.samples import trail
 from tests.store.samples import initial, stream
 
@@ -79,6 +81,33 @@ def test_a_store_whose_making_was_cut_off_before_its_log_was_there_can_be_made_a
         store.compare_and_swap(initial(), None)
         assert mode(store) is AccessMode.BUFFERED
         assert len(trail(store)) == 1
+
+
+def test_an_access_log_whose_log_is_gone_is_nobodys_to_write_over(tmp_path: Path) -> None:
+    create_store(tmp_path / "store", access="strict")
+    with open_store(tmp_path / "store") as store:
+        stream(store, 2)
+    for each in (tmp_path / "store").glob("log.sqlite3*"):
+        each.unlink()
+    kept = (tmp_path / "store" / ACCESS_FILE).read_bytes()
+    for access in ("strict", "off"):
+        with pytest.raises(ConfigurationError, match=ACCESS_FILE):
+            create_store(tmp_path / "store", access=access)
+    assert (tmp_path / "store" / ACCESS_FILE).read_bytes() == kept
+
+
+def test_an_access_topic_that_a_creation_left_is_used_by_the_next_one_alone(broker: str, topic: str, tmp_path: Path) -> None:
+    address = f"kafka://{broker}/{topic}?state={tmp_path}"
+    where = parse_address(address)
+    assert isinstance(where, KafkaAddress)
+    create_access_topic(where, mode=AccessMode.STRICT, replication=1)  # killed here: there is no log yet, so nothing to open unrecorded
+    for access in ("off", "buffered"):
+        with pytest.raises(ConfigurationError, match=f"{topic}.access"):
+            create_store(address, partitions=1, access=access)
+    create_store(address, partitions=1, access="strict")
+    with open_store(address) as store:
+        stream(store, 2)
+        assert trail(store)
 
 
 def test_two_processes_share_an_access_log(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ ROWS = {
     "embedded-history": [f"embedded-history-{size}{other}" for size in SIZES for other in ("", *(f"-{peer}" for peer in OTHERS))],
     "embedded-disk": [f"embedded-disk-{what}" for what in ("live", "closed", *PEERS)],
     "embedded-encryption": [f"embedded-encryption-{size}" for size in SIZES],
+    "embedded-rebuild": ["embedded-rebuild"],
     "embedded-turn": [f"embedded-turn-{size}" for size in SIZES],
     "embedded-access": [
         f"embedded-access-{what}-{mode}-{callers}" for what in ("load", "commit") for mode in ("buffered", "strict") for callers in (1, 16)
