@@ -78,8 +78,8 @@ class Archive:
         """Raises `ConfigurationError` when there are segments of another log."""
         for partition in self.partitions():
             for segment in self.segments(partition)[:1]:
-                found = LogIdentity(segment.manifest.store_id, segment.manifest.partitions)
-                if found != identity:
+                found = segment.manifest
+                if (found.store_id, found.partitions) != (identity.store_id, identity.partitions):
                     theirs = f"store {found.store_id} ({found.partitions} partitions)"
                     what = f"{self.directory} is the archive of {theirs}, not of {identity.store_id}"
                     raise ConfigurationError(what, hint="Give every store an archive directory of its own.")

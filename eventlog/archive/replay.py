@@ -128,3 +128,20 @@ def _same(row: RevisionRow, logged: Record) -> Record:
         problem = logged.damage or f"is another event than the archived revision {row.revision} of {row.checkpoint_id}"
         raise Corrupted(f"log at {row.partition}:{row.offset}", problem, hint="`eventlog verify` shows which of the two fits the chain.")
     return Record(row.partition, row.offset, row.recorded_at, logged.key, row.event)
+
+
+def archived_records(archive: Archive) -> Iterator[list[Record]]:
+    """The archive by itself, partition by partition, in batches; every segment is verified while it is read. The key is the checkpoint's."""
+    for number in archive.partitions():
+        batch: list[Record] = []
+        size = 0
+        for segment in archive.segments(number):
+            for row in checked_rows(segment):
+                assert row.event is not None
+                batch.append(Record(number, row.offset, row.recorded_at, row.checkpoint_id.encode(), row.event))
+                size += len(row.event)
+                if len(batch) >= _ROWS or size >= _BYTES:
+                    yield batch
+                    batch, size = [], 0
+        if batch:
+            yield batch

@@ -1,0 +1,74 @@
+"""What a restored store says of having been restored: a checkpoint of kind `eventlog.restore`, a revision each time.
+
+It is a stream like any other, so that both logs have it in the same way, and whoever audits the log finds it there. The labels, which stay
+in clear text, name the store that it was restored from: by them an anchor of that store is known to be this one's too.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from eventlog.backup.manifest import Manifest
+from eventlog.checkpoint import Checkpoint
+from eventlog.errors import ConfigurationError, NotFound
+from eventlog.ids import CheckpointId, RunId
+from eventlog.revision import Revision
+from eventlog.store import CheckpointStore
+
+KIND = "eventlog.restore"
+SCHEMA_VERSION = 1
+ORIGIN = "restored-from"  # a label
+RESTORES = CheckpointId("5e57042e-0000-8000-8000-000000000001")  # the one stream of a store
+_RUN = RunId("5e57042e-0000-8000-8000-000000000002")
+
+
+def record_restore(store: CheckpointStore, manifest: Manifest, *, erasures: int | None, without_register: str | None) -> bool:
+    """Commits the record; False where it cannot be sealed, because the store is encrypted and opened without keys.
+
+    Arguments:
+        erasures: how many were applied from the register; None: there was none.
+        without_register: the reason why not.
+
+    Raises `ConfigurationError` when there is a reason to be recorded, and it cannot be.
+    """
+    if store.keys is not None and not store.keys.can_open:
+        if without_register is not None:
+            raise ConfigurationError(
+                "that the register was not applied has to be recorded, and without keys nothing can be written to an encrypted store",
+                hint="Give the store's keys, or the erasure register.",
+            )
+        return False
+    payload: dict[str, Any] = {
+        "backup_id": manifest.backup_id,
+        "store_id": manifest.anchor.store_id,
+        "position": str(manifest.anchor.position),
+        "events": manifest.events,
+        "taken_at": manifest.taken_at,
+        "erasures_applied": erasures,
+        "without_erasure_register": without_register,
+    }
+    labels = {ORIGIN: manifest.anchor.store_id}
+    before = restores_of(store)
+    if before:
+        last = before[-1].checkpoint
+        store.compare_and_swap(last.next(payload, labels=labels), last.revision)
+    else:
+        store.compare_and_swap(Checkpoint.initial(RESTORES, _RUN, KIND, SCHEMA_VERSION, payload, labels=labels), None)
+    return True
+
+
+def restores_of(store: CheckpointStore) -> list[Revision]:
+    """The restores that a store has been through, oldest first. Payloads are read."""
+    try:
+        return [each for each in store.history(RESTORES) if isinstance(each, Revision)]
+    except NotFound:
+        return []
+
+
+def origins_of(store: CheckpointStore) -> frozenset[str]:
+    """The ids of the stores that a store was restored from, directly or before. Needs no keys."""
+    from eventlog.codec import decode_header
+
+    records = store.log.history(RESTORES, after=-1, position=None, limit=10_000) if store.log.place(RESTORES, at_least=None) else ()
+    labels = (decode_header(record.value)[0].labels for record in records if record.value is not None)
+    return frozenset(each[ORIGIN] for each in labels if ORIGIN in each)
