@@ -80,7 +80,7 @@ def open_store(
         raise InvalidRequest("max_event_bytes", f"{max_event_bytes!r} is not a number of bytes")
     if not isinstance(timeout, int | float) or not timeout > 0:
         raise InvalidRequest("timeout", f"{timeout!r} is not a number of seconds")
-    actor = _login() if actor is None else actor
+    actor = login() if actor is None else actor
     log: EmbeddedLog | KafkaLog
     bodies: ArchivedBodies | None = None  # on Kafka the projection has them
     open_table: Callable[[], KeyTable]
@@ -128,7 +128,8 @@ async def open_async_store(
     return AsyncCheckpointStore(store)
 
 
-def _login() -> str:
+def login() -> str:
+    """Who acts where nobody says so."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):  # no name for this uid

@@ -130,9 +130,12 @@ def _same(row: RevisionRow, logged: Record) -> Record:
     return Record(row.partition, row.offset, row.recorded_at, logged.key, row.event)
 
 
-def archived_records(archive: Archive) -> Iterator[list[Record]]:
-    """The archive by itself, partition by partition, in batches; every segment is verified while it is read. The key is the checkpoint's."""
-    for number in archive.partitions():
+def archived_records(archive: Archive, partition: int | None = None) -> Iterator[list[Record]]:
+    """An archive by itself, or one partition of it, in batches of one partition each, as the records of a log.
+
+    Every segment is verified while it is read. Raises `Corrupted`, naming the one that does not fit.
+    """
+    for number in archive.partitions() if partition is None else [partition]:
         batch: list[Record] = []
         size = 0
         for segment in archive.segments(number):

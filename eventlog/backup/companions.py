@@ -76,8 +76,11 @@ def _has_moved_bodies(store: CheckpointStore) -> bool:
 def _copy_archive(store: CheckpointStore, folder: Path) -> None:
     source = remembered(store.log.directory)
     if source is None or not Archive(directory=source).partitions():
+        hint = "Say where it is with `eventlog archive run --to DIR`, or leave it out with --without archive."
         what = f"the archive {source} is not there, and bodies of this log are in it only"
-        raise Corrupted(str(store.log.directory), what, hint="Say where it is with `eventlog archive run --to DIR`, or use --without archive.")
+        raise Corrupted(
+            str(store.log.directory), what, hint="Say where it is with `eventlog archive run --to DIR`, or use --without archive."
+        )
     for partition in Archive(directory=source).partitions():
         (folder / str(partition)).mkdir(parents=True)
         for segment in Archive(directory=source).segments(partition):

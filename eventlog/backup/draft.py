@@ -31,8 +31,8 @@ def require_free(target: Path) -> None:
 def draft_of(target: Path) -> Iterator[Path]:
     """A directory beside the target, to be filled. It gets the target's name when the block ends, durably, with all that is in it.
 
-    When the block raises, it is removed; of a process that was killed it stays, as `NAME.<16 digits>.part`, until the next draft of the same
-    name. Raises `ConfigurationError` when the target is taken, `StorageError`.
+    When the block raises, it is removed; of a process that was killed it stays, as `NAME.<16 digits>.part`, until the next draft of the
+    same name. Raises `ConfigurationError` when the target is taken, `StorageError`.
     """
     require_free(target)
     try:

@@ -26,7 +26,6 @@ from eventlog.store import CheckpointStore
 
 Progress = Callable[[str, int], None]  # what is going on, and how far it is, in events, pages or bytes
 CAN_BE_LEFT_OUT = (KEYS, PROJECTION, ACCESS, ARCHIVE)
-KEY_RECORDS = "keys.jsonl"
 _NEVER = (
     LeftOut("the tenants' keys", "they never are in a backup: without them no payload of an encrypted store can be read"),
     LeftOut("the erasure register", "it outlives backups: keep it elsewhere, and give it to `restore`"),
@@ -50,7 +49,8 @@ def backup(store: CheckpointStore, directory: Path, *, without: Collection[str] 
         progress: called with what is going on and how far it is.
 
     Raises `InvalidRequest` (the store is opened for one tenant, or there is no such part), `ConfigurationError` (the directory is taken),
-    `Corrupted` (an event of the log cannot be read, or the archive that a compacted log needs is not there), `Unavailable` or `StorageError`.
+    `Corrupted` (an event of the log cannot be read, or the archive that a compacted log needs is not there), `Unavailable` or
+    `StorageError`.
     """
     require_all_tenants(store)
     unknown = sorted(set(without) - set(CAN_BE_LEFT_OUT))
@@ -104,6 +104,7 @@ def _copy_embedded(store: CheckpointStore, draft: Path, without: Collection[str]
 
 def _copy_topic(store: CheckpointStore, draft: Path, without: Collection[str], tell: Progress) -> _Copied:
     """The log as sealed segments. The keys after it: each is there before its first event is."""
+    from eventlog.backup.topic_target import KEY_RECORDS
     from eventlog.kafka.keys_record import encode
     from eventlog.kafka.log import KafkaLog
 

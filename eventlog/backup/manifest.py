@@ -145,7 +145,7 @@ def read_backup(directory: Path, *, keys_from: Path | None = None) -> Backup:
 
 
 def backups_in(directory: Path) -> list[Backup | CheckpointError]:
-    """The backup in a directory, or those in the directories right below it, oldest first; and what is wrong with those that cannot be read."""
+    """The backup in a directory, or those right below it, oldest first; and before them what is wrong with those that cannot be read."""
     if (directory / MANIFEST).exists():
         return [read_backup(directory)]
     try:

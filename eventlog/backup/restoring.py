@@ -53,7 +53,7 @@ def restore(
         to: a new or empty directory, or a topic that is not there; of the same kind as the backed-up store.
         register: applies the erasure register, so that nothing comes back that was erased after the backup.
         without_register: why there is none; recorded in the restored store. Exactly one of the two must be given.
-        keys: of an encrypted store; None: where the store remembers that they are. `NoKeys()`: it is restored, and its payloads stay sealed.
+        keys: of an encrypted store; None: where the store remembers that they are. `NoKeys()`: its payloads stay sealed.
         keys_from: where the backup's wrapped keys are, if they were moved elsewhere: what was its folder `keys`.
         actor: who restores, for the audit.
         progress: called with what is going on and how far it is.
@@ -62,7 +62,9 @@ def restore(
     restored), `ConfigurationError` (the place is taken), `InvalidRequest`, `KeysUnavailable`, `StorageError` or `Unavailable`.
     """
     if (register is None) == (without_register is None):
-        what = "and a reason to do without it are both given" if register else "is not given: what was erased since the backup would be back"
+        what = (
+            "and a reason to do without it are both given" if register else "is not given: what was erased since the backup would be back"
+        )
         hint = "Give the register; or, if there is none, say why with --without-erasure-register REASON, which is recorded."
         raise InvalidRequest("erasure register", what, hint=hint)
     if without_register is not None and not 0 < len(without_register.strip()) <= MAX_REASON:
@@ -114,5 +116,5 @@ def restored_aside(
     else:
         from eventlog.backup.topic_target import restored_topic
 
-        with restored_topic(backup, where, keys=keys, actor=actor, finish=finish, progress=tell) as store:
+        with restored_topic(backup, where, keys=keys, actor=actor, finish_it=finish, progress=tell) as store:
             yield store
