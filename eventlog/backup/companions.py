@@ -78,9 +78,7 @@ def _copy_archive(store: CheckpointStore, folder: Path) -> None:
     if source is None or not Archive(directory=source).partitions():
         hint = "Say where it is with `eventlog archive run --to DIR`, or leave it out with --without archive."
         what = f"the archive {source} is not there, and bodies of this log are in it only"
-        raise Corrupted(
-            str(store.log.directory), what, hint="Say where it is with `eventlog archive run --to DIR`, or use --without archive."
-        )
+        raise Corrupted(str(store.log.directory), what, hint=hint)
     for partition in Archive(directory=source).partitions():
         (folder / str(partition)).mkdir(parents=True)
         for segment in Archive(directory=source).segments(partition):

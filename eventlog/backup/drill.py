@@ -168,6 +168,8 @@ class _Walk:
         header, digest = _read(record)
         assert record.value is not None
         self._found.live_events += 1
+        if self._found.difference_count >= MOST_DIFFERENCES:
+            return  # it is another log
         where = self._at
         while where < len(self._expected) and self._expected[where : where + _HASH] != digest:
             where += _HASH  # the live store may lack what the backup has, never the other way round

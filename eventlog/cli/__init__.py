@@ -13,7 +13,22 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from eventlog.cli import archives, browse, checkpoints, failures, intake, keys, migrate, recovery, reports, start, stores, tail, topics
+from eventlog.cli import (
+    archives,
+    backups,
+    browse,
+    checkpoints,
+    failures,
+    intake,
+    keys,
+    migrate,
+    recovery,
+    reports,
+    start,
+    stores,
+    tail,
+    topics,
+)
 from eventlog.cli.command import ActorOption, FormatOption, StoreOption, TenantOption, TimeoutOption
 from eventlog.cli.output import OutputFormat
 from eventlog.cli.session import Given, Session
@@ -103,7 +118,7 @@ def _common(
     ctx.obj.given = Given(store=store, tenant=tenant, actor=actor, timeout=timeout, format=output_format)
 
 
-for _group in (start, checkpoints, browse, tail, recovery, reports, intake, stores, archives, keys, migrate, topics):
+for _group in (start, checkpoints, browse, tail, recovery, reports, intake, stores, archives, backups, keys, migrate, topics):
     _group.register(app)
 
 

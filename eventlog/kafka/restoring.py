@@ -133,8 +133,8 @@ def produce(
 ) -> None:
     """Appends records to their partitions in their order: the same keys, the same bytes, the same times. Only offsets are new.
 
-    By the one transactional producer of the topic's restores, so that two at a time cannot mix. Raises `Unavailable`: then the restore has to
-    begin again.
+    By the one transactional producer of the topic's restores, so that two at a time cannot mix. Raises `Unavailable`: then the restore has
+    to begin again.
     """
     done = 0
     with contextlib.ExitStack() as stack:
