@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from eventlog.cli.command import command
+from eventlog.cli.command import WITHOUT_STORE, command
 from eventlog.cli.failures import FINDINGS
 from eventlog.cli.output import OutputFormat
 from eventlog.cli.session import Session
@@ -41,7 +41,7 @@ def register(app: typer.Typer) -> None:
     )
     command(group, "run", examples=("backup ./backups/monday --store ./orders", "backup ./monday --without keys"))(run)
     command(group, "drill", examples=("backup drill ./backups/monday --store ./orders",))(drill)
-    command(group, "list", examples=("backup list ./backups",), common=("format",))(list_backups)
+    command(group, "list", examples=("backup list ./backups",), common=WITHOUT_STORE)(list_backups)
     app.add_typer(group, name="backup", rich_help_panel="Care")
     command(
         app,
@@ -84,7 +84,8 @@ def run(
 
 
 def list_backups(
-    session: Session, directory: Annotated[Path, typer.Argument(metavar="DIR", help="A backup, or a directory of backups.")]
+    session: Session,
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="A backup, or a directory of backups.", show_default=False)],
 ) -> None:
     """List backups, as their manifests describe them; oldest first."""
     from eventlog.backup.manifest import backups_in

@@ -1,0 +1,225 @@
+"""A backup has what was committed before it, whoever writes meanwhile; what is restored of it gives the same answers."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from eventlog import ConfigurationError, Corrupted, InvalidRequest, KeysUnavailable, NoKeys, NotAStore, Position
+from eventlog.archive.anchors import take_anchor
+from eventlog.archive.directory import Archive
+from eventlog.archive.running import run_archive
+from eventlog.backup.making import backup
+from eventlog.backup.manifest import MANIFEST, read_backup
+from eventlog.backup.restoring import restore
+from eventlog.verification import verify
+from tests.archive.samples import grown
+from tests.backup.conftest import Grounds, Opening
+from tests.backup.samples import NO_REGISTER, answers, events
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+def test_a_restored_store_has_the_same_events_in_the_same_order_and_gives_the_same_answers(grounds: Grounds, opening: Opening) -> None:
+    store = opening(grounds.create())
+    for _ in range(3):
+        last = grown(store, 4)[-1]
+    store.delete(last.id, last.revision)
+    anchor = take_anchor(store.log)
+    made = backup(store, grounds.folder / "backup")
+    done = restore(grounds.folder / "backup", grounds.address("restored"), without_register=NO_REGISTER)
+    restored = opening(grounds.address("restored"))
+    assert events(restored) == events(store)
+    assert answers(restored) == answers(store)
+    found = verify(restored, anchor=anchor)
+    assert (found.is_clean, found.anchored, made.manifest.events, done.recorded) == (True, 13, 13, True), found.faults
+    assert (done.store_id == store.log.identity.store_id) == (grounds.kind == "embedded"), "a topic has an id of its own"
+    grown(restored, 2)
+    assert verify(restored).is_clean
+
+
+def test_what_is_committed_before_a_backup_is_in_it_while_a_second_process_writes(grounds: Grounds, opening: Opening) -> None:
+    address = grounds.create()
+    store = opening(address)
+    writer = f"{address.split('?')[0]}?state={grounds.folder / 'writer'}" if grounds.kind == "kafka" else address
+    command = [sys.executable, "-m", "tests.backup.writing_process", writer]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(REPOSITORY)})
+    acknowledged: list[tuple[str, int]] = []
+    assert process.stdout is not None
+
+    def listen() -> None:
+        assert process.stdout is not None
+        for line in process.stdout:
+            checkpoint_id, revision = line.split()
+            acknowledged.append((checkpoint_id, int(revision)))
+
+    acknowledged.append((lambda line: (line.split()[0], int(line.split()[1])))(process.stdout.readline()))
+    listener = threading.Thread(target=listen)
+    listener.start()
+    try:
+        before: list[list[tuple[str, int]]] = []
+        for number in range(3):
+            before.append(list(acknowledged))
+            backup(store, grounds.folder / f"backup-{number}")
+        assert process.poll() is None
+        assert len(acknowledged) > len(before[0]), "nobody wrote meanwhile"
+    finally:
+        process.kill()
+        listener.join()
+        process.wait()
+        process.stdout.close()
+    for number in (0, 2):
+        restore(grounds.folder / f"backup-{number}", grounds.address(f"restored-{number}"), without_register=NO_REGISTER)
+        restored = opening(grounds.address(f"restored-{number}"))
+        there = {(each.checkpoint.id, each.checkpoint.revision) for each in restored.subscribe(Position(), idle_timeout=0)}
+        assert set(before[number]) <= there
+        assert len(there) == read_backup(grounds.folder / f"backup-{number}").manifest.events + 1  # and the record
+
+
+def test_an_encrypted_store_is_backed_up_without_keys_and_restored_with_them(grounds: Grounds, opening: Opening) -> None:
+    address = grounds.create(encrypted=True)
+    with opening(address) as store:
+        grown(store, 3)
+        expected = answers(store)
+    backup(opening(address, keys=NoKeys()), grounds.folder / "backup")
+    assert not any(b"key.json" in each.read_bytes() and each.name == "key.json" for each in (grounds.folder / "backup").rglob("*.*"))
+    restore(grounds.folder / "backup", grounds.address("with"), without_register=NO_REGISTER)
+    assert answers(opening(grounds.address("with"))) == expected
+    done = restore(grounds.folder / "backup", grounds.address("without"), register=lambda _: 0, keys=NoKeys())
+    restored = opening(grounds.address("without"), keys=NoKeys())
+    assert (done.recorded, done.has_keys, len(restored.list().items)) == (False, True, 1)
+    with pytest.raises(KeysUnavailable):
+        restored.load(restored.list().items[0].id)
+    with pytest.raises(ConfigurationError, match="recorded"):
+        restore(grounds.folder / "backup", grounds.address("neither"), without_register=NO_REGISTER, keys=NoKeys())
+
+
+def test_keys_can_be_left_out_or_lie_elsewhere(grounds: Grounds, opening: Opening) -> None:
+    store = opening(grounds.create(encrypted=True))
+    grown(store, 3)
+    made = backup(store, grounds.folder / "bare", without=["keys"])
+    assert ("keys", "left out on request") in made.manifest.left_out
+    done = restore(grounds.folder / "bare", grounds.address("bare-restored"), register=lambda _: 0)
+    assert not done.has_keys
+    restored = opening(grounds.address("bare-restored"), keys=NoKeys())
+    assert (len(restored.list().items), verify(restored).sealed) == (1, 3)
+    backup(store, grounds.folder / "whole")
+    (grounds.folder / "whole" / "keys").rename(grounds.folder / "safe")
+    with pytest.raises(Corrupted, match="taken away"):
+        restore(grounds.folder / "whole", grounds.address("lost"), without_register=NO_REGISTER)
+    restore(grounds.folder / "whole", grounds.address("found"), without_register=NO_REGISTER, keys_from=grounds.folder / "safe")
+    assert answers(opening(grounds.address("found"))) == answers(store)
+
+
+def test_a_place_that_is_taken_is_refused_and_left_alone(grounds: Grounds, opening: Opening, tmp_path: Path) -> None:
+    store = opening(grounds.create())
+    grown(store, 2)
+    backup(store, grounds.folder / "backup")
+    with pytest.raises(ConfigurationError, match="is there already"):
+        backup(store, grounds.folder / "backup")
+    before = events(store)
+    with pytest.raises(ConfigurationError, match="already"):
+        restore(grounds.folder / "backup", grounds.address("live"), without_register=NO_REGISTER)
+    assert events(store) == before
+    with pytest.raises(NotAStore, match="holds no backup"):
+        restore(tmp_path / "nothing", grounds.address("restored"), without_register=NO_REGISTER)
+
+
+def test_the_other_log_is_refused_by_name(grounds: Grounds, opening: Opening, tmp_path: Path) -> None:
+    backup(opening(grounds.create()), grounds.folder / "backup")
+    other = "kafka://localhost:1/never-asked" if grounds.kind == "embedded" else str(tmp_path / "other")
+    with pytest.raises(InvalidRequest, match=f"of the kind {grounds.kind}"):
+        restore(grounds.folder / "backup", other, without_register=NO_REGISTER)
+
+
+def test_an_altered_a_missing_and_a_forged_file_are_named_and_nothing_is_restored(grounds: Grounds, opening: Opening) -> None:
+    store = opening(grounds.create(encrypted=True))
+    grown(store, 3)
+    store.list()
+    directory = grounds.folder / "backup"
+    made = backup(store, directory)
+    for file in made.manifest.files:
+        path = made.path(file)
+        content = path.read_bytes()
+        path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+        with pytest.raises(Corrupted, match="altered or damaged") as caught:
+            restore(directory, grounds.address("restored"), without_register=NO_REGISTER)
+        assert caught.value.place == str(path)
+        path.write_bytes(content)
+    manifest = directory / MANIFEST
+    manifest.write_text(manifest.read_text().replace('"events": 3', '"events": 2'))
+    with pytest.raises(Corrupted, match="does not say what was sealed"):
+        restore(directory, grounds.address("restored"), without_register=NO_REGISTER)
+    if grounds.kind == "embedded":
+        assert not Path(grounds.address("restored")).exists()
+
+
+def test_a_compacted_log_brings_its_archive(tmp_path: Path, opening: Opening) -> None:
+    from eventlog.archive.compacting import compact
+
+    grounds = Grounds("embedded", tmp_path, None)
+    store = opening(grounds.create())
+    grown(store, 6, size=4_000)
+    archive = Archive(directory=tmp_path / "archive")
+    run_archive(store, archive)
+    compact(store, archive, hold_ms=0)
+    expected = answers(store)
+    backup(store, tmp_path / "backup")
+    archive.directory.rename(tmp_path / "gone")
+    with pytest.raises(Corrupted, match="bodies of this log are in it only"):
+        backup(store, tmp_path / "another")
+    assert not (tmp_path / "another").exists()
+    restore(tmp_path / "backup", tmp_path / "restored", without_register=NO_REGISTER)
+    restored = opening(str(tmp_path / "restored"))
+    assert answers(restored) == expected
+    found = verify(restored, archive=Archive(directory=tmp_path / "restored" / "archive"))
+    assert (found.is_clean, found.archived) == (True, 6)
+
+
+def test_other_files_of_an_embedded_store_are_in_its_backup(tmp_path: Path, opening: Opening) -> None:
+    import sqlite3
+
+    grounds = Grounds("embedded", tmp_path, None)
+    store = opening(grounds.create())
+    with sqlite3.connect(tmp_path / "live" / "access.sqlite3") as connection:
+        connection.executescript("CREATE TABLE accesses (n INTEGER); INSERT INTO accesses VALUES (7);")
+    connection.close()
+    backup(store, tmp_path / "backup")
+    restore(tmp_path / "backup", tmp_path / "restored", without_register=NO_REGISTER)
+    connection = sqlite3.connect(tmp_path / "restored" / "access.sqlite3")
+    assert connection.execute("SELECT n FROM accesses").fetchall() == [(7,)]
+    connection.close()
+
+
+def test_an_empty_store_can_be_backed_up_and_restored(grounds: Grounds, opening: Opening) -> None:
+    backup(opening(grounds.create()), grounds.folder / "backup")
+    restore(grounds.folder / "backup", grounds.address("restored"), without_register=NO_REGISTER)
+    assert events(opening(grounds.address("restored"))) == []
+
+
+def test_an_interrupted_restore_of_a_topic_opens_nowhere_and_is_started_again_from_nothing(
+    tmp_path: Path, broker: str, opening: Opening
+) -> None:
+    grounds = Grounds("kafka", tmp_path, broker)
+    store = opening(grounds.create(encrypted=True))
+    grown(store, 3)
+    backup(store, tmp_path / "backup")
+
+    def interrupted(_: object) -> int:
+        with pytest.raises(ConfigurationError, match="is being restored"):
+            opening(grounds.address("restored").split("?")[0] + f"?state={tmp_path / 'other'}")
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        restore(tmp_path / "backup", grounds.address("restored"), register=interrupted)
+    with pytest.raises(ConfigurationError, match="is being restored"):
+        opening(grounds.address("restored"))
+    restore(tmp_path / "backup", grounds.address("restored"), without_register=NO_REGISTER)
+    assert answers(opening(grounds.address("restored"))) == answers(store)
+    assert urlsplit(grounds.address("restored")).path
