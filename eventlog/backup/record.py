@@ -10,6 +10,7 @@ from typing import Any
 
 from eventlog.backup.manifest import Manifest
 from eventlog.checkpoint import Checkpoint
+from eventlog.codec import decode_header
 from eventlog.errors import ConfigurationError, NotFound
 from eventlog.ids import CheckpointId, RunId
 from eventlog.revision import Revision
@@ -19,6 +20,7 @@ KIND = "eventlog.restore"
 SCHEMA_VERSION = 1
 ORIGIN = "restored-from"  # a label
 RESTORES = CheckpointId("5e57042e-0000-8000-8000-000000000001")  # the one stream of a store
+_PAGE = 1_000
 _RUN = RunId("5e57042e-0000-8000-8000-000000000002")
 
 
@@ -67,8 +69,17 @@ def restores_of(store: CheckpointStore) -> list[Revision]:
 
 def origins_of(store: CheckpointStore) -> frozenset[str]:
     """The ids of the stores that a store was restored from, directly or before. Needs no keys."""
-    from eventlog.codec import decode_header
-
-    records = store.log.history(RESTORES, after=-1, position=None, limit=10_000) if store.log.place(RESTORES, at_least=None) else ()
-    labels = (decode_header(record.value)[0].labels for record in records if record.value is not None)
-    return frozenset(each[ORIGIN] for each in labels if ORIGIN in each)
+    found: set[str] = set()
+    if store.log.place(RESTORES, at_least=None) is None:
+        return frozenset()
+    after = -1
+    while records := store.log.history(RESTORES, after=after, position=None, limit=_PAGE):
+        for record in records:
+            if record.value is None:
+                continue
+            header, _ = decode_header(record.value)
+            after = header.revision
+            found |= {header.labels[ORIGIN]} if ORIGIN in header.labels else set()
+        if len(records) < _PAGE:
+            break
+    return frozenset(found)

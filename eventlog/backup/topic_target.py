@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from itertools import islice
+from pathlib import Path
 
 from eventlog.address import KafkaAddress
 from eventlog.archive.directory import Archive
@@ -13,7 +14,7 @@ from eventlog.backup.companions import KEYS, LOG
 from eventlog.backup.directory_target import HINT, require_as_backed_up
 from eventlog.backup.manifest import Backup
 from eventlog.catalog import Catalog
-from eventlog.errors import Corrupted, StorageError
+from eventlog.errors import ConfigurationError, Corrupted, StorageError
 from eventlog.kafka.keys_record import decode
 from eventlog.kafka.keys_topic import open_new_table
 from eventlog.kafka.log import open_kafka_log
@@ -25,9 +26,12 @@ from eventlog.position import Position
 from eventlog.privacy.keys import WrappedKey
 from eventlog.privacy.opening import open_keys
 from eventlog.privacy.providers import KeyProvider
+from eventlog.projector import PROJECTION_FILE, discard_file
 from eventlog.store import CheckpointStore
+from projections.durable import make_directory
 
 KEY_RECORDS = "keys.jsonl"
+NOTE = "restoring"
 _KEYS_AT_ONCE = 500
 
 
@@ -44,6 +48,7 @@ def restored_topic(
     """The restored store, open, verified, and refused to everybody else until the block ends without an error."""
     manifest = backup.manifest
     archive = Archive(directory=backup.folder(LOG))
+    note = _claim_state(where)
     state = begin(where, partitions=manifest.anchor.partitions, encrypted=manifest.encrypted)
     if manifest.encrypted:
         progress("copying keys", 0)
@@ -62,6 +67,30 @@ def restored_topic(
         yield store
     if finish_it:
         finish(where, state)
+    if note is not None:
+        note.unlink()
+
+
+def _claim_state(where: KafkaAddress) -> Path | None:
+    """Where the address names a directory for the projection: a note in there that what is found beside it is of no store yet.
+
+    Raises `ConfigurationError` when it has a projection already, unless an interrupted restore has left it: that one is removed.
+    """
+    given = where.settings.get("state")
+    if given is None:
+        return None  # the topic's own directory, which is new as it is
+    directory = Path(given).expanduser()
+    note, projection = directory / NOTE, directory / PROJECTION_FILE
+    try:
+        make_directory(directory)
+        if note.exists():
+            discard_file(projection)
+        elif projection.exists():
+            raise ConfigurationError(f"{directory} holds the projection of another store", hint="Name a new directory with ?state=DIR.")
+        note.touch()
+    except OSError as error:
+        raise StorageError(str(directory), f"cannot be written: {error.strerror}") from error
+    return note
 
 
 def _put_keys_back(backup: Backup, where: KafkaAddress) -> None:
