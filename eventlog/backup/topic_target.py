@@ -18,7 +18,7 @@ from eventlog.errors import ConfigurationError, Corrupted, StorageError
 from eventlog.kafka.keys_record import decode
 from eventlog.kafka.keys_topic import open_new_table
 from eventlog.kafka.log import open_kafka_log
-from eventlog.kafka.restoring import RestoringSpec, begin, finish, produce
+from eventlog.kafka.restoring import RestoringSpec, begin, finish, produce, require_free
 from eventlog.kafka.topic import TopicSpec
 from eventlog.log import Record
 from eventlog.opening import login
@@ -48,6 +48,7 @@ def restored_topic(
     """The restored store, open, verified, and refused to everybody else until the block ends without an error."""
     manifest = backup.manifest
     archive = Archive(directory=backup.folder(LOG))
+    require_free(where)
     note = _claim_state(where)
     state = begin(where, partitions=manifest.anchor.partitions, encrypted=manifest.encrypted)
     if manifest.encrypted:

@@ -62,10 +62,7 @@ def begin(address: KafkaAddress, *, partitions: int, encrypted: bool) -> TopicSt
     Raises `ConfigurationError` when one of them exists and is not marked, `InvalidRequest` or `Unavailable`.
     """
     where, keys = address, keys_address(address)
-    there = topic_state(where)
-    if there is not None:
-        if not is_restoring(there):
-            raise ConfigurationError(f"{where} already exists", hint="Restore into a topic that is not there.")
+    if require_free(address) is not None:
         discard(_fenced(where))  # whoever was at it, if anybody still is, writes no more
         delete(where)
     if topic_state(keys) is not None:
@@ -77,6 +74,14 @@ def begin(address: KafkaAddress, *, partitions: int, encrypted: bool) -> TopicSt
     if made is None:
         raise Unavailable(str(where), "was made, and is gone again")
     return made
+
+
+def require_free(address: KafkaAddress) -> TopicState | None:
+    """What an interrupted restore has left, if anything. Raises `ConfigurationError` when there is a topic that is not marked."""
+    there = topic_state(address)
+    if there is not None and not is_restoring(there):
+        raise ConfigurationError(f"{address} already exists", hint="Restore into a topic that is not there.")
+    return there
 
 
 def finish(address: KafkaAddress, state: TopicState) -> None:
