@@ -6,18 +6,20 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
 
-from eventlog import ConfigurationError, Corrupted, InvalidRequest, KeysUnavailable, NoKeys, NotAStore, Position
+from eventlog import ConfigurationError, Corrupted, Gap, InvalidRequest, KeysUnavailable, NoKeys, NotAStore, Position
+from eventlog.address import KafkaAddress, parse_address
 from eventlog.archive.anchors import take_anchor
 from eventlog.archive.directory import Archive
 from eventlog.archive.running import run_archive
 from eventlog.backup.making import backup
 from eventlog.backup.manifest import MANIFEST, read_backup
 from eventlog.backup.restoring import restore
+from eventlog.kafka.restoring import begin, finish, produce
 from eventlog.verification import verify
 from tests.archive.samples import grown
 from tests.backup.conftest import Grounds, Opening
@@ -222,4 +224,31 @@ def test_an_interrupted_restore_of_a_topic_opens_nowhere_and_is_started_again_fr
         opening(grounds.address("restored"))
     restore(tmp_path / "backup", grounds.address("restored"), without_register=NO_REGISTER)
     assert answers(opening(grounds.address("restored"))) == answers(store)
-    assert urlsplit(grounds.address("restored")).path
+
+
+def test_what_compaction_had_taken_before_a_backup_is_the_same_gap_after_a_restore(tmp_path: Path, broker: str, opening: Opening) -> None:
+    grounds = Grounds("kafka", tmp_path, broker)
+    source = opening(grounds.create("source"))
+    last = grown(source, 5)[-1]
+    grown(source, 1)
+    records = [record for batch, _ in source.log.read(Position()) for record in batch]
+    day_ago = int(time.time() * 1000) - 86_400_000
+    left = [each._replace(recorded_at=day_ago) for each in records if each.key != last.id.encode() or records.index(each) >= 3]
+    name = f"{grounds.address('live')}&hold_ms=1000"
+    address = parse_address(name)
+    assert isinstance(address, KafkaAddress)
+    state = begin(address, partitions=2, encrypted=False)  # a topic as a compaction leaves it
+    produce(address, state.topic_id, [left])
+    finish(address, state)
+    live = opening(name)
+    grown(live, 1)  # the log's clock is what it appends
+    assert live.catalog.has_gaps()
+    backup(live, tmp_path / "backup")
+    restored_name = f"{grounds.address('restored')}&hold_ms=1000"
+    restore(tmp_path / "backup", restored_name, without_register=NO_REGISTER)
+    restored = opening(restored_name)
+    assert [each for each in restored.history(last.id) if isinstance(each, Gap)] == [
+        each for each in live.history(last.id) if isinstance(each, Gap)
+    ]
+    assert (events(restored), answers(restored)) == (events(live), answers(live))
+    assert verify(restored).is_clean
