@@ -142,7 +142,8 @@ def _compare(found: Drill, restored: CheckpointStore, live: CheckpointStore, tel
         walk.finish(may_be_removed=live.catalog.has_gaps())
     for checkpoint_id, (revision, digest) in heads.items():
         latest = restored.log.latest(checkpoint_id)
-        if latest is None or _read(latest) != (_read(latest)[0], digest) or _read(latest)[0].revision != revision:
+        header, found_digest = (None, b"") if latest is None else _read(latest)
+        if header is None or (header.revision, found_digest) != (revision, digest):
             found.differs(f"the restored store does not have revision {revision} as the head of checkpoint {checkpoint_id}")
     for checkpoint_id, revision in sample.taken:
         _compare_payload(found, restored, live, checkpoint_id, revision)
