@@ -142,8 +142,7 @@ def _compare(found: Drill, restored: CheckpointStore, live: CheckpointStore, tel
         walk.finish(may_be_removed=live.catalog.has_gaps())
     for checkpoint_id, (revision, digest) in heads.items():
         latest = restored.log.latest(checkpoint_id)
-        header, found_digest = (None, b"") if latest is None else _read(latest)
-        if header is None or (header.revision, found_digest) != (revision, digest):
+        if latest is None or _is_other(latest, revision, digest):
             found.differs(f"the restored store does not have revision {revision} as the head of checkpoint {checkpoint_id}")
     for checkpoint_id, revision in sample.taken:
         _compare_payload(found, restored, live, checkpoint_id, revision)
@@ -153,6 +152,11 @@ def _read(record: Record) -> tuple[EventHeader, bytes]:
     if record.damage is not None or record.value is None:
         raise Corrupted(f"log at {record.partition}:{record.offset}", record.damage or "there is no event")
     return codec.decode_header(record.value)
+
+
+def _is_other(record: Record, revision: int, digest: bytes) -> bool:
+    header, found = _read(record)
+    return (header.revision, found) != (revision, digest)
 
 
 class _Walk:

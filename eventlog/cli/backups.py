@@ -39,7 +39,7 @@ def register(app: typer.Typer) -> None:
         help="Copy a store while it is used, and try whether it can be restored. `backup DIR` is `backup run DIR`.",
         rich_markup_mode="rich",
     )
-    command(group, "run", examples=("backup ./backups/monday --store ./orders", "backup ./monday --without keys"))(run)
+    command(group, "run", examples=("backup run ./backups/monday --store ./orders", "backup run ./monday --without keys"))(run)
     command(group, "drill", examples=("backup drill ./backups/monday --store ./orders",))(drill)
     command(group, "list", examples=("backup list ./backups",), common=WITHOUT_STORE)(list_backups)
     app.add_typer(group, name="backup", rich_help_panel="Care")
@@ -78,7 +78,7 @@ def run(
         for each in manifest.left_out:
             output.note(f"not in it: {each.what}: {each.why}")
     else:
-        fields = {"directory": str(directory), "backup_id": manifest.backup_id, "position": str(manifest.anchor.position)}
+        fields: dict[str, Any] = {"directory": str(directory), "backup_id": manifest.backup_id, "position": str(manifest.anchor.position)}
         fields |= {"events": manifest.events, "files": len(manifest.files), "bytes": size, "encrypted": manifest.encrypted}
         output.record({**fields, "left_out": {each.what: each.why for each in manifest.left_out}})
 

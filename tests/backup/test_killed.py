@@ -49,8 +49,8 @@ def test_a_backup_or_restore_killed_at_random_has_no_name_and_starts_again(tmp_p
                     assert found.is_clean, found.faults
                     assert found.events == read_backup(tmp_path / f"backup-{number}").manifest.events + 1
     dead = sorted(tmp_path.glob("*.part"))
-    for each in dead:  # whatever was left is removed by the next one of that name, and that one succeeds
-        name = each.name.rsplit(".", 2)[0]
+    for left in dead:  # whatever was left is removed by the next one of that name, and that one succeeds
+        name = left.name.rsplit(".", 2)[0]
         if name.startswith("backup"):
             with open_store(tmp_path / "store") as store:
                 backup(store, tmp_path / name)
