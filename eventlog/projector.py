@@ -12,10 +12,12 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
 from eventlog import codec
+from eventlog.diagnostics import Notice, tell, told_rebuild
 from eventlog.errors import (
     Busy,
     CheckpointError,
@@ -185,6 +187,14 @@ def head_of_row(row: HeadRow | RevisionRow) -> Head:
     )
 
 
+def tell_quarantined(store: str, rows: Sequence[QuarantineRow]) -> None:
+    """One notice a batch, with its first record. `doctor` says why: a reason may quote what a foreign record holds."""
+    if rows:
+        first = rows[0]
+        where = {"partition": first.partition, "offset": first.offset}
+        tell(Notice.QUARANTINED, store=store, events=len(rows), checkpoint_id=first.checkpoint_id, **where)
+
+
 class Readable(Protocol):
     """The part of a log that a projection is built from."""
 
@@ -208,11 +218,12 @@ def follow(
     compacted_before: Callable[[], int] = lambda: 0,
     partition_of: Callable[[str], int] | None = None,
     progress: Callable[[int], None] | None = None,
+    quarantined: Callable[[Sequence[QuarantineRow]], None] | None = None,
 ) -> None:
     """Brings a projection up to the log's end. Killed at any instruction, it goes on where the last transaction ended.
 
-    `progress` is called with the number of records of each batch. The other arguments are those of `interpret`; `compacted_before` is asked
-    anew for each batch, since compaction goes on while the log is read.
+    `progress` is called with the number of records of each batch, `quarantined` with those that are set aside. The other arguments are
+    those of `interpret`; `compacted_before` is asked anew for each batch, since compaction goes on while the log is read.
     """
 
     def heads_of(ids: list[str]) -> dict[str, Head]:
@@ -233,10 +244,12 @@ def follow(
             partition_of=partition_of,
             encrypted=log.identity.encrypted,
         )
-        for quarantined in found.quarantined:
-            if quarantined.checkpoint_id is not None:
-                blocked.setdefault(quarantined.checkpoint_id, quarantined.reason)
+        for each in found.quarantined:
+            if each.checkpoint_id is not None:
+                blocked.setdefault(each.checkpoint_id, each.reason)
         projection.apply(Batch(dict(reached.offsets), found.rows, found.gaps, found.quarantined))
+        if quarantined is not None:
+            quarantined(found.quarantined)
         if progress is not None:
             progress(len(pending))
         pending.clear()
@@ -273,13 +286,13 @@ class Projector:
             if self._projection is None:
                 self._projection = self._open()
             with self._let_go_when_damaged():
-                follow(self._log, self._projection, keep_events=False)
+                follow(self._log, self._projection, keep_events=False, quarantined=partial(tell_quarantined, "embedded"))
             return self._projection
 
     def rebuild(self, progress: Callable[[int], None] | None = None) -> None:
         """Builds the projection anew beside the old one and puts it in its place; reads go on meanwhile."""
         self._require_open()
-        with self._lock, translated(self._directory):
+        with self._lock, told_rebuild("embedded"), translated(self._directory):
             self._require_open()
             if self._projection is None:
                 self._projection = self._open(rebuilding=True)

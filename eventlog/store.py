@@ -13,6 +13,7 @@ from uuid import UUID
 from eventlog.catalog import Catalog, Page
 from eventlog.checkpoint import LAST_REVISION, MAX_TENANT, Checkpoint, Receipt, check_name, check_text, to_millis
 from eventlog.codec import decode_header
+from eventlog.diagnostics import Notice, tell
 from eventlog.errors import CheckpointError, HistoryRemoved, InvalidRequest, NotFound, OutcomeUnknown, SchemaMismatch
 from eventlog.event import CheckpointEvent, EventType, to_checkpoint
 from eventlog.ids import CheckpointId, EventId
@@ -59,6 +60,8 @@ class CheckpointStore:
         self.metrics = metrics_of(log.kind)
         self._watched = _Watched(log, catalog)
         self.metrics.opened(self._watched)
+        self._store_id = log.identity.store_id
+        tell(Notice.STORE_OPENED, store=log.kind, store_id=self._store_id)
 
     # -- writing --------------------------------------------------------------------------------------------------
 
@@ -298,7 +301,7 @@ class CheckpointStore:
 
     def close(self) -> None:
         """Waits for what is under way, then lets go of every file, connection, thread and key. Closing twice is harmless."""
-        self.metrics.closed(self._watched)
+        was_open = self.metrics.closed(self._watched)
         try:
             self._catalog.close()
         finally:
@@ -307,6 +310,8 @@ class CheckpointStore:
             finally:
                 if self._keys is not None:
                     self._keys.close()
+        if was_open:
+            tell(Notice.STORE_CLOSED, store=self._log.kind, store_id=self._store_id)
 
     def __enter__(self) -> Self:
         return self

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from eventlog.cli.logs import LogFormat, LogLevel
 from eventlog.cli.output import Output, OutputFormat
 from eventlog.errors import InvalidRequest
 
@@ -26,6 +27,8 @@ class Given:
     actor: str | None = None
     timeout: float | None = None
     format: OutputFormat | None = None
+    log_format: LogFormat | None = None
+    log_level: LogLevel | None = None
 
     def over(self, other: Given) -> Given:
         """These options, and those of `other` where these are not given."""
@@ -55,6 +58,16 @@ class Session:
     @property
     def output(self) -> Output:
         return Output(output_format=self._given.format or OutputFormat(self.settings.format))
+
+    @property
+    def log_format(self) -> LogFormat | None:
+        """How the log on stderr is to look; None: there is none."""
+        given = self._given.log_format or self.settings.log_format
+        return None if given is None else LogFormat(given)
+
+    @property
+    def log_level(self) -> LogLevel:
+        return self._given.log_level or LogLevel(self.settings.log_level)
 
     @property
     def address(self) -> str:

@@ -7,7 +7,6 @@ The version is exact because the guards reach into it. Each names the defect tha
 from __future__ import annotations
 
 import contextlib
-import logging
 from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from typing import Any, TypeVar
@@ -21,6 +20,7 @@ from kafka.net.compat import KafkaNetClient
 from eventlog.address import KafkaAddress
 from eventlog.errors import CheckpointError, ConfigurationError, InvalidRequest, Unavailable
 from eventlog.kafka.boundaries import Boundary, passed
+from eventlog.kafka.client_log import be_discreet
 
 Client = TypeVar("Client")
 
@@ -57,8 +57,6 @@ _SECURITY = {
 }
 STORE_SETTINGS = frozenset({"state", "hold_ms"})
 
-logging.getLogger("kafka").addHandler(logging.NullHandler())  # quiet unless the application wants to hear it
-
 
 class PatientNetClient(KafkaNetClient):  # type: ignore[misc]
     """Defect C: a request whose coordinator cannot be reached at that moment is dropped instead of retried."""
@@ -86,7 +84,10 @@ def _contains_abort_marker(_: Any, batch: Any) -> bool:
 
 
 def install_guards() -> None:
-    """Patches what no option reaches. Raises `ConfigurationError` with any other version of the client."""
+    """Patches what no option reaches, and keeps payloads and passwords out of the client's log.
+
+    Raises `ConfigurationError` with any other version of the client.
+    """
     found = version("kafka-python")
     if found != GUARDED_VERSION:
         raise ConfigurationError(
@@ -94,6 +95,7 @@ def install_guards() -> None:
             hint="The guards against that version's defects are not known to work with another. Install the exact version.",
         )
     Fetcher.PartitionRecords._contains_abort_marker = _contains_abort_marker
+    be_discreet()
 
 
 def client_settings(address: KafkaAddress) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import random
 import threading
 
 from eventlog.address import KafkaAddress
+from eventlog.diagnostics import Notice, tell
 from eventlog.errors import ConfigurationError, Unavailable
 from eventlog.kafka.boundaries import Boundary, passed
 from eventlog.kafka.client import TransactionalProducer, discard, producer, require_topic, translated
@@ -95,6 +96,7 @@ class Ownership:
         with self._lock:
             self.takeovers += 1
         metrics_of("kafka").taken_over()
+        tell(Notice.PARTITION_TAKEN_OVER, store="kafka", topic=self._address.topic, partition=partition)
         return owner
 
     def catch_up(self, partition: int) -> None:

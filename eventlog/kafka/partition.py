@@ -12,6 +12,7 @@ from kafka.errors import KafkaError
 
 from eventlog import codec, retry
 from eventlog.checkpoint import Receipt, from_millis
+from eventlog.diagnostics import Notice, tell
 from eventlog.errors import CheckpointError, Conflict, HistoryRemoved, NotFound, OutcomeUnknown, Quarantined
 from eventlog.event import GENESIS
 from eventlog.ids import EventId
@@ -298,8 +299,9 @@ class PartitionWriter:
             self._producer = None
         self.state = State.IDLE
 
-    def _lost(self, now: float, reason: object) -> None:
+    def _lost(self, now: float, reason: str | Exception) -> None:
         self._trouble = str(reason) or type(reason).__name__
+        tell(Notice.PARTITION_LOST, store="kafka", topic=self._topic, partition=self._partition, reason=reason)
         self._give_up()
         self._sends, self._commit = [], None
         self.lost, self._not_before = True, self._hold.after_loss(now)

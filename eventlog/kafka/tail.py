@@ -9,6 +9,7 @@ from kafka import KafkaConsumer, TopicPartition
 from kafka.errors import KafkaError
 
 from eventlog.address import KafkaAddress
+from eventlog.diagnostics import Notice, tell
 from eventlog.errors import CheckpointError, ConfigurationError
 from eventlog.kafka.boundaries import Boundary, passed
 from eventlog.kafka.client import MOST_POLLED, consumer, require_topic, translated
@@ -101,6 +102,7 @@ class Tail:
         self._failed = failed
         self._client: KafkaConsumer | None = None
         self._stop = threading.Event()
+        self._waiting = False  # for a broker that does not answer
         self.behind = 0  # offsets that the broker is known to have and this has not read
         self._thread = threading.Thread(target=self._run, name=f"eventlog-tail-{address.topic}", daemon=True)
 
@@ -121,18 +123,29 @@ class Tail:
             while not self._stop.is_set():
                 try:
                     self._follow()
-                except KafkaError:  # of an offset out of range, the next attempt says which end of the log it lies behind
-                    self._stop.wait(_RETRY_SECONDS)
+                except KafkaError as error:  # of an offset out of range, the next attempt says which end of the log it lies behind
+                    self._interrupted(error)
                 except CheckpointError as error:
                     if isinstance(error, ConfigurationError) or not isinstance(error.__cause__, KafkaError):
                         raise
-                    self._stop.wait(_RETRY_SECONDS)
+                    self._interrupted(error)
         except Exception as error:  # noqa: BLE001 - nobody else would see it
             self._failed(error)
+            tell(Notice.TAIL_STOPPED, store="kafka", topic=self._address.topic, reason=error)
+
+    def _interrupted(self, error: Exception) -> None:
+        """Waits for the next attempt. Told once, not for each attempt."""
+        if not self._waiting:
+            self._waiting = True
+            tell(Notice.TAIL_INTERRUPTED, store="kafka", topic=self._address.topic, reason=error)
+        self._stop.wait(_RETRY_SECONDS)
 
     def _follow(self) -> None:
         client, self._client = self._client or read_partitions(self._address, self._topic_id, self._positions), None
         most = MOST_POLLED
+        if self._waiting:
+            self._waiting = False
+            tell(Notice.TAIL_RESUMED, store="kafka", topic=self._address.topic)
         try:
             while not self._stop.is_set():
                 records, positions = poll(client, _POLL_MS, most)

@@ -12,6 +12,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
+from eventlog.diagnostics import told_rebuild
 from eventlog.errors import CheckpointError, HistoryRemoved, StorageError, StoreClosed, Unavailable
 from eventlog.head_cache import LeastRecentlyUsed
 from eventlog.kafka.boundaries import Boundary, passed
@@ -21,7 +22,7 @@ from eventlog.kafka.topic import partition_of
 from eventlog.log import LogIdentity, Record
 from eventlog.position import Position
 from eventlog.projection_errors import translated
-from eventlog.projector import PROJECTION_FILE, QUARANTINED_BEFORE, discard_file, follow, head_of_row, interpret
+from eventlog.projector import PROJECTION_FILE, QUARANTINED_BEFORE, discard_file, follow, head_of_row, interpret, tell_quarantined
 from eventlog.rules import Head
 from projections import history
 from projections.engine import Projection
@@ -142,6 +143,7 @@ class View:
                 self._recent_ids.popitem(last=False)
             self._positions.update(positions)
             self._changed.notify_all()
+        tell_quarantined("kafka", found.quarantined)
         for listener in self._listeners:
             listener()
 
@@ -272,7 +274,7 @@ class View:
 
         What compaction has taken from the topic is only in the old projection: unless `accept_loss`, it is not given up.
         """
-        with self._rebuilding, translated(self._directory):
+        with self._rebuilding, told_rebuild("kafka"), translated(self._directory):
             draft = self._directory / f"rebuild-{PROJECTION_FILE}"
             discard_file(draft)
             new = self._make(draft).open()
