@@ -8,11 +8,12 @@ import platform
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
-from enum import StrEnum
 from pathlib import Path
-from typing import NamedTuple
 
 from eventlog.address import DirectoryAddress, KafkaAddress, parse_address
+from eventlog.diagnosis import machine
+from eventlog.diagnosis import store as state_of
+from eventlog.diagnosis.check import Check, State
 from eventlog.embedded_files import LOG_FILE
 from eventlog.errors import CheckpointError
 from eventlog.opening import open_store
@@ -28,21 +29,6 @@ LARGEST_WAL_BYTES = 64 << 20  # SQLite cleans up at 4 MB; more means that a read
 _PACKAGES = ("duckdb", "kafka-python", "fastavro", "pydantic")
 
 
-class State(StrEnum):
-    OK = "ok"
-    WARN = "warn"
-    FAIL = "fail"
-
-
-class Check(NamedTuple):
-    """One thing looked at; `advice` is empty when there is nothing to do."""
-
-    check: str
-    state: State
-    detail: str
-    advice: str = ""
-
-
 def examine(address: str, *, timeout: float = 10.0, keys: KeyProvider | None = None) -> Iterator[Check]:
     """Every check of a store, each as soon as it is known. A check that cannot be made is a failed one; nothing is raised.
 
@@ -51,6 +37,7 @@ def examine(address: str, *, timeout: float = 10.0, keys: KeyProvider | None = N
         keys: of an encrypted store; None: where it remembers them.
     """
     yield Check("versions", State.OK, _versions())
+    yield machine.open_files()
     try:
         where = parse_address(address)
     except CheckpointError as error:
@@ -62,6 +49,7 @@ def examine(address: str, *, timeout: float = 10.0, keys: KeyProvider | None = N
         topic = _topic(where)
         yield topic
         yield _disk("disk", _existing(where))
+        yield machine.file_system(_existing(where))
         if topic.state is State.FAIL:
             return  # the store would refuse it with the same words
     try:
@@ -77,8 +65,12 @@ def examine(address: str, *, timeout: float = 10.0, keys: KeyProvider | None = N
             ("projection", _projection),
             ("quarantine", _quarantine),
             ("gaps", _gaps),
+            ("clock", lambda store, _: state_of.clock(store)),
+            ("runs", lambda store, _: state_of.runs(store)),
         ):
             yield _made(name, look, store, where)
+        if isinstance(where, KafkaAddress):
+            yield from _brokers(store, where)
 
 
 def _made(
@@ -113,6 +105,8 @@ def _directory(directory: Path) -> Iterator[Check]:
         return
     yield _permissions(directory)
     yield _disk("disk", directory)
+    yield machine.file_system(directory)
+    yield state_of.snapshot(directory)
     wal = directory / f"{LOG_FILE}-wal"
     size = _size(wal)
     if size > LARGEST_WAL_BYTES:
@@ -144,9 +138,9 @@ def _disk(name: str, directory: Path) -> Check:
 
 
 def _topic(where: KafkaAddress) -> Check:
-    from eventlog.kafka.keys_topic import check_topics
-
     try:
+        from eventlog.kafka.keys_topic import check_topics  # refuses another version of the client than the one that it guards
+
         differences = check_topics(where)
     except CheckpointError as error:
         return _failed("topic", error)
@@ -154,6 +148,14 @@ def _topic(where: KafkaAddress) -> Check:
         advice = "The store does not open such a topic: correct it with Kafka's own tools."
         return Check("topic", State.FAIL, "; ".join(differences), advice)
     return Check("topic", State.OK, f"{where} has the settings that the store insists on")
+
+
+def _brokers(store: CheckpointStore, where: KafkaAddress) -> Iterator[Check]:
+    from eventlog.kafka.examination import replicas, transactions
+
+    partitions = store.log.identity.partitions
+    yield _made("replicas", lambda *_: replicas(where), store, where)
+    yield _made("transactions", lambda *_: transactions(where, partitions), store, where)
 
 
 def _existing(where: KafkaAddress) -> Path:

@@ -58,6 +58,7 @@ def open_store(
     timeout: float = DEFAULT_TIMEOUT,
     max_event_bytes: int | None = None,
     keys: KeyProvider | None = None,
+    looks_on: bool = False,
 ) -> CheckpointStore:
     """Opens a store that `create_store` or `eventlog init` has made. Close it, or use it as a context manager.
 
@@ -69,6 +70,8 @@ def open_store(
         max_event_bytes: refuse larger events; the log's own limit when None.
         keys: of an encrypted store; None: where the store remembers that they are. `NoKeys()`: everything but payloads. The provider stays
             the caller's, to close.
+        looks_on: leave a directory's projection to other processes, and answer reports from a private one: for what stays open for long
+            beside an application. On Kafka a second process needs a `?state=` of its own in any case.
 
     Raises `NotAStore`, `ConfigurationError` (with every difference listed), `SchemaMismatch`, `Corrupted`, `StorageError`, `Busy`,
     `KeysUnavailable` (not there, or not the ones that the store was made with) or `Unavailable` (within 10 s).
@@ -85,7 +88,7 @@ def open_store(
     if isinstance(where, DirectoryAddress):
         log = EmbeddedLog(directory=where.directory, max_event_bytes=max_event_bytes or DEFAULT_MAX_EVENT_BYTES)
         log.open()
-        catalog = Catalog(projector=Projector(log=log, directory=where.directory), keeps_gaps=False, tenant=tenant)
+        catalog = Catalog(projector=Projector(log=log, directory=where.directory, private=looks_on), keeps_gaps=False, tenant=tenant)
         open_table = partial(_embedded_keys, log)
     else:
         from eventlog.kafka.log import open_kafka_log

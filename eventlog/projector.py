@@ -190,9 +190,8 @@ def head_of_row(row: HeadRow | RevisionRow) -> Head:
 def tell_quarantined(store: str, rows: Sequence[QuarantineRow]) -> None:
     """One notice a batch, with its first record. `doctor` says why: a reason may quote what a foreign record holds."""
     if rows:
-        first = rows[0]
-        where = {"partition": first.partition, "offset": first.offset}
-        tell(Notice.QUARANTINED, store=store, events=len(rows), checkpoint_id=first.checkpoint_id, **where)
+        partition, offset, _, checkpoint_id, *_ = rows[0]
+        tell(Notice.QUARANTINED, store=store, events=len(rows), checkpoint_id=checkpoint_id, partition=partition, offset=offset)
 
 
 class Readable(Protocol):
@@ -266,11 +265,12 @@ class Projector:
     """Keeps the projection of an embedded log, brought up to the log's end whenever something is asked of it.
 
     The directory's projection belongs to one process. Another one that asks meanwhile builds a private one, from the last
-    snapshot on, and throws it away when it closes.
+    snapshot on, and throws it away when it closes; so does one that is there to look on (`private`), for as long as it likes.
     """
 
-    def __init__(self, *, log: Followed, directory: Path) -> None:
+    def __init__(self, *, log: Followed, directory: Path, private: bool = False) -> None:
         self._log = log
+        self._keeps_off = private
         self._directory = directory
         self._projection: Projection | None = None
         self._private: tempfile.TemporaryDirectory[str] | None = None
@@ -363,6 +363,8 @@ class Projector:
     def _open(self, *, rebuilding: bool = False) -> Projection:
         path = self._directory / PROJECTION_FILE
         try:
+            if self._keeps_off:
+                return self._open_private()
             return self._make(path).open()
         except ProjectionLocked:
             return self._open_private()

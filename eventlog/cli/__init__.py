@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from eventlog.cli import browse, checkpoints, failures, intake, keys, migrate, recovery, reports, start, stores, tail, topics
+from eventlog.cli import browse, checkpoints, failures, intake, keys, metrics, migrate, recovery, reports, start, stores, tail, topics
 from eventlog.cli.command import ActorOption, FormatOption, LogFormatOption, LogLevelOption, StoreOption, TenantOption, TimeoutOption
 from eventlog.cli.output import OutputFormat
 from eventlog.cli.session import Given, Session
@@ -106,7 +106,7 @@ def _common(
     )
 
 
-for _group in (start, checkpoints, browse, tail, recovery, reports, intake, stores, keys, migrate, topics):
+for _group in (start, checkpoints, browse, tail, recovery, reports, intake, stores, metrics, keys, migrate, topics):
     _group.register(app)
 
 

@@ -106,14 +106,21 @@ class Session:
         return provider_of(self.settings.keys)
 
     @contextmanager
-    def store(self, *, without_keys: bool = False) -> Iterator[CheckpointStore]:
-        """The store, open for the length of the block; `without_keys`: payloads of an encrypted one stay sealed."""
+    def store(self, *, without_keys: bool = False, looks_on: bool = False) -> Iterator[CheckpointStore]:
+        """The store, open for the length of the block.
+
+        Arguments:
+            without_keys: payloads of an encrypted one stay sealed.
+            looks_on: leave the projection to others; see `open_store`.
+        """
         from eventlog.opening import open_store
         from eventlog.privacy.providers import NoKeys
 
         keys = NoKeys() if without_keys else self.keys
         try:
-            with open_store(self.address, tenant=self.tenant, actor=self.actor, timeout=self.timeout, keys=keys) as store:
+            with open_store(
+                self.address, tenant=self.tenant, actor=self.actor, timeout=self.timeout, keys=keys, looks_on=looks_on
+            ) as store:
                 yield store
         finally:
             if keys is not None:

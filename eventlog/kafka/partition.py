@@ -299,9 +299,10 @@ class PartitionWriter:
             self._producer = None
         self.state = State.IDLE
 
-    def _lost(self, now: float, reason: str | Exception) -> None:
+    def _lost(self, now: float, reason: object) -> None:
         self._trouble = str(reason) or type(reason).__name__
-        tell(Notice.PARTITION_LOST, store="kafka", topic=self._topic, partition=self._partition, reason=reason)
+        named = reason if isinstance(reason, str) else type(reason).__name__  # not an error's text
+        tell(Notice.PARTITION_LOST, store="kafka", topic=self._topic, partition=self._partition, reason=named)
         self._give_up()
         self._sends, self._commit = [], None
         self.lost, self._not_before = True, self._hold.after_loss(now)

@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 from wsgiref.simple_server import WSGIServer
 
-from prometheus_client import start_http_server
+from prometheus_client import CollectorRegistry, start_http_server
 
 from eventlog.errors import InvalidRequest, Unavailable
 from eventlog.metrics.collected import registry
+from eventlog.metrics.survey import Survey
+
+if TYPE_CHECKING:
+    from eventlog.store import CheckpointStore
 
 
 class MetricsServer:
     """`/metrics` at an address, from `start()` to `stop()`; as a context manager from one to the other."""
 
-    def __init__(self, *, port: int, address: str) -> None:
+    def __init__(self, *, port: int, address: str, survey: Survey | None = None) -> None:
         if type(port) is not int or not 0 <= port <= 65_535:
             raise InvalidRequest("port", f"{port!r:.40} is not within 0 to 65535")
         self._wanted = port
         self._address = address
+        self._served = registry() if survey is None else _with(survey)
         self._running: tuple[WSGIServer, threading.Thread] | None = None
 
     @property
@@ -32,7 +38,7 @@ class MetricsServer:
         """Begins to listen. Raises `Unavailable` when the address cannot be had. Starting it twice is harmless."""
         if self._running is None:
             try:
-                self._running = start_http_server(self._wanted, addr=self._address, registry=registry())
+                self._running = start_http_server(self._wanted, addr=self._address, registry=self._served)
             except OSError as error:
                 where = f"{self._address}:{self._wanted}"
                 raise Unavailable(where, f"cannot listen: {error.strerror or error}", hint="Choose another port.") from error
@@ -54,13 +60,35 @@ class MetricsServer:
         self.stop()
 
 
-def serve_metrics(port: int, address: str = "127.0.0.1") -> MetricsServer:
+def _with(survey: Survey) -> CollectorRegistry:
+    """What the process counts, and what a survey finds."""
+    both = CollectorRegistry(auto_describe=False)
+    both.register(registry())
+    both.register(survey)
+    return both
+
+
+def serve_metrics(
+    port: int,
+    address: str = "127.0.0.1",
+    *,
+    store: CheckpointStore | None = None,
+    archive_margin: Callable[[], float | None] | None = None,
+) -> MetricsServer:
     """Serves the metrics of all stores of this process at `http://address:port/metrics`, until `stop()` is called or the block is left.
 
     Arguments:
         port: 0 to 65535; 0: any free one, see `MetricsServer.port`.
         address: of this machine; only itself may ask by default. Whoever reaches it may read it: keep it off foreign networks.
+        store: is asked besides, each time, for the runs that are open in it and the number of its checkpoints. Opened for all tenants, and
+            closed after this.
+        archive_margin: of that store, in seconds: how long compaction surely leaves what is not archived yet.
 
     Raises `InvalidRequest`, and `Unavailable` when the address cannot be had.
     """
-    return MetricsServer(port=port, address=address).start()
+    if store is None and archive_margin is not None:
+        raise InvalidRequest("archive_margin", "is that of a store, and there is none")
+    if store is not None and store.tenant is not None:
+        raise InvalidRequest("store", f"is opened for {store.tenant} alone", hint="Open it without a tenant: metrics see all of them.")
+    survey = None if store is None else Survey(store, archive_margin=archive_margin)
+    return MetricsServer(port=port, address=address, survey=survey).start()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -123,13 +123,13 @@ class ClientThatStops:
 def test_a_topic_that_cannot_be_read_is_told_once_and_again_when_it_can(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether the client waits or raises when a broker goes away is its own affair; here it raises twice, and reads."""
     tail = Tail(address=KafkaAddress(("nowhere:1",), "orders"), topic_id="", starts={}, sink=lambda *_: None, failed=lambda _: None)
-    attempts = iter([KafkaError(PAYLOAD), KafkaError(PAYLOAD), ClientThatStops(tail)])
+    attempts: Iterator[KafkaError | ClientThatStops] = iter([KafkaError(PAYLOAD), KafkaError(PAYLOAD), ClientThatStops(tail)])
 
     def read_partitions(*_: Any) -> ClientThatStops:
         attempt = next(attempts)
-        if isinstance(attempt, KafkaError):
-            raise attempt
-        return attempt
+        if isinstance(attempt, ClientThatStops):
+            return attempt
+        raise attempt
 
     monkeypatch.setattr("eventlog.kafka.tail.read_partitions", read_partitions)
     with listening() as heard:
