@@ -34,6 +34,11 @@ _FAMILIES = (
 )
 
 
+def families() -> list[GaugeMetricFamily]:
+    """All that a survey may say, empty."""
+    return [GaugeMetricFamily(name, text, labels=labels) for name, text, labels in _FAMILIES]
+
+
 class Survey(Collector):
     """Asks a store. Safe to share between threads.
 
@@ -49,11 +54,11 @@ class Survey(Collector):
 
     def describe(self) -> Iterable[Metric]:
         """What it may say, without asking: registering it asks nothing."""
-        return [GaugeMetricFamily(name, text, labels=labels) for name, text, labels in _FAMILIES]
+        return families()
 
     def collect(self) -> Iterable[Metric]:
         """The store's state now. One that cannot be asked is said to be so: an error would hide every other metric of the process."""
-        readable, runs, oldest, checkpoints, margin = families = list(self.describe())
+        readable, runs, oldest, checkpoints, margin = found = families()
         try:
             self._ask_runs(runs, oldest)
             self._ask_checkpoints(checkpoints)
@@ -64,7 +69,7 @@ class Survey(Collector):
         readable.add_sample(readable.name, {"log": self._log}, 1)
         if left is not None:
             margin.add_sample(margin.name, {"log": self._log}, left)
-        return families
+        return found
 
     def _ask_runs(self, runs: Metric, oldest: Metric) -> None:
         table = self._store.catalog.report("recovery", {"limit": MOST_RUNS})
