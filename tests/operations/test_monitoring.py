@@ -144,9 +144,7 @@ def test_every_alert_is_tried_silent_and_firing() -> None:
     "arguments", [("check", "config", "prometheus.yml"), ("check", "rules", "rules/eventlog.yml"), ("test", "rules", "tests/eventlog.yml")]
 )
 def test_prometheus_takes_them_and_they_fire_when_they_should(arguments: tuple[str, ...]) -> None:
-    run = subprocess.run(
-        ["promtool", *arguments], cwd=COMPOSE / "prometheus", capture_output=True, text=True, timeout=120, check=False
-    )
+    run = subprocess.run(["promtool", *arguments], cwd=COMPOSE / "prometheus", capture_output=True, text=True, timeout=120, check=False)
     assert run.returncode == 0, run.stdout + run.stderr
 
 
