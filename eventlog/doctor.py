@@ -13,7 +13,8 @@ from pathlib import Path
 from eventlog.address import DirectoryAddress, KafkaAddress, parse_address
 from eventlog.diagnosis import machine
 from eventlog.diagnosis import store as state_of
-from eventlog.diagnosis.check import Check, State
+from eventlog.diagnosis.check import Check as Check
+from eventlog.diagnosis.check import State as State
 from eventlog.embedded_files import LOG_FILE
 from eventlog.errors import CheckpointError
 from eventlog.opening import open_store
