@@ -54,10 +54,10 @@ def read_revision(
         raise Corrupted(f"{record.partition}:{record.offset}", record.damage or "there is no event")
     event = codec.decode(record.value)
     header = event.header
-    if trail and not event.salt and not event.stored:
-        checkpoint = checkpoint_of(header, PAYLOAD_ERASED)
-    elif json_text is None:
+    if json_text is None:
         checkpoint = checkpoint_of(header, PAYLOAD_WITHHELD)
+    elif trail and not event.salt and not event.stored:
+        checkpoint = checkpoint_of(header, PAYLOAD_ERASED)
     else:
         checkpoint = to_checkpoint(header, b"null" if header.type == EventType.DELETED else json_text(event))
     return Revision(

@@ -42,6 +42,7 @@ def test_the_rights_that_a_role_needs_are_listed_without_asking_a_broker() -> No
         ("Topic", "orders", "Read"),
         ("Topic", "orders", "DescribeConfigs"),
         ("Topic", "orders.keys", "Describe"),
+        ("Topic", "orders.access", "Describe"),
     ]
     told = inside("topic", "acls", address, "--of", "writer", "--principal", "User:w", "--commands").out
     lines = told.splitlines()

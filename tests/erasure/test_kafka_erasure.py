@@ -54,6 +54,7 @@ def others_are_whole(store: CheckpointStore, planted: Planted) -> None:
         assert len(list(store.history(each.id))) == each.revision + 1
 
 
+@pytest.mark.faults  # minutes, on a broker that really compacts
 @pytest.mark.parametrize("encrypted", [False, True], ids=["in clear text", "encrypted"])
 def test_a_topic_lets_go_of_what_was_erased_when_it_is_compacted(tmp_path: Path, own_broker: OwnBroker, encrypted: bool) -> None:
     broker = own_broker()
