@@ -46,7 +46,7 @@ def test_the_rights_that_a_role_needs_are_listed_without_asking_a_broker() -> No
     ]
     told = inside("topic", "acls", address, "--of", "writer", "--principal", "User:w", "--commands").out
     lines = told.splitlines()
-    assert len(lines) == 5
+    assert len(lines) == 6
     assert all(line.startswith("kafka-acls.sh --bootstrap-server broker.invalid:9092 ") for line in lines)
     assert lines[-1].endswith("--operation Write --transactional-id 'orders-writer-' --resource-pattern-type prefixed")
     assert "hunter2" not in told
