@@ -75,6 +75,7 @@ NEEDED: Mapping[KafkaRole, tuple[Needed, ...]] = MappingProxyType(
             Needed(_TOPIC, "", Operation.DESCRIBE, "whether it exists, and `topic check`"),
             Needed(_TOPIC, "", Operation.DESCRIBE_CONFIGS, "`topic check`"),
             _ASKED,
+            _RECORDED_ASKED,
         ),
         KafkaRole.WRITER: (
             *_READS,
@@ -111,10 +112,7 @@ _TRAIL_READ = Needed(_TOPIC, ".access", Operation.READ, "the access log")
 _RECORDED = (Needed(_TOPIC, ".access", Operation.WRITE, "every access is recorded by whoever makes it"), _TRAIL_CHECKED)
 IF_RECORDED: Mapping[KafkaRole, tuple[Needed, ...]] = MappingProxyType(
     {
-        KafkaRole.OPERATOR: (
-            Needed(_TOPIC, ".access", Operation.CREATE, "`eventlog init --access`"),
-            Needed(_TOPIC, ".access", Operation.DESCRIBE, "whether it was made"),
-        ),
+        KafkaRole.OPERATOR: (Needed(_TOPIC, ".access", Operation.CREATE, "`eventlog init --access`"),),
         KafkaRole.WRITER: _RECORDED,
         KafkaRole.READER: _RECORDED,
         KafkaRole.AUDITOR: (_TRAIL_READ, _TRAIL_CHECKED),
