@@ -16,7 +16,7 @@ from typing import Any
 
 from kafka import TopicPartition
 from kafka.admin import OffsetSpec
-from kafka.errors import KafkaError, TopicAlreadyExistsError, TopicAuthorizationFailedError
+from kafka.errors import KafkaError
 
 from eventlog.address import KafkaAddress
 from eventlog.errors import AuditUnavailable, CheckpointError, ConfigurationError, InvalidRequest, NotAStore
@@ -24,7 +24,7 @@ from eventlog.group_commit import GroupCommit, LeaderInterrupted
 from eventlog.kafka.client import TransactionalProducer, admin, consumer, discard, plain_producer, require_topic, translated
 from eventlog.kafka.rights import Operation
 from eventlog.kafka.tail import following, poll
-from eventlog.kafka.topic import DAY_MS, describe
+from eventlog.kafka.topic import DAY_MS, create_topic, describe
 from eventlog.position import Position
 from eventlog.privacy.access_event import AccessEvent
 from eventlog.privacy.access_log import AccessLog, AccessMode, AccessRecord, Chain
@@ -38,9 +38,13 @@ _POLL_MS = 100
 
 @dataclass(frozen=True, slots=True)
 class AccessTopicSpec:
-    """The settings that an access topic must have. `retention_ms`: how long accesses are kept; -1: for ever."""
+    """The settings that an access topic must have.
+
+    `retention_ms`: how long accesses are kept; -1: for ever. `mode`: the one that its settings are to remember; None: whichever they do.
+    """
 
     retention_ms: int = RETENTION_MS
+    mode: AccessMode | None = None
 
     @classmethod
     def of(cls, address: KafkaAddress) -> AccessTopicSpec:
@@ -51,7 +55,8 @@ class AccessTopicSpec:
         return cls(int(given))
 
     def settings(self, replication: int) -> dict[str, str]:
-        """As Kafka names and spells them, but for the one that says the mode."""
+        """As Kafka names and spells them."""
+        flush = {} if self.mode is None else {"flush.messages": "1" if self.mode is AccessMode.STRICT else _NEVER_FLUSHED}
         return {
             "cleanup.policy": "delete",
             "message.timestamp.type": "LogAppendTime",
@@ -59,6 +64,7 @@ class AccessTopicSpec:
             "retention.bytes": "-1",
             "min.insync.replicas": "2" if replication >= 3 else "1",
             "unclean.leader.election.enable": "false",
+            **flush,
         }
 
 
@@ -75,29 +81,9 @@ def create_access_topic(address: KafkaAddress, *, mode: AccessMode, replication:
     where = access_address(address)
     if _is_left(address, mode):
         return
-    client = admin(where)
-    try:
-        with translated(where, Operation.CREATE):
-            copies = replication or (3 if len(client.describe_cluster()["brokers"]) >= 3 else 1)
-            flush = "1" if mode is AccessMode.STRICT else _NEVER_FLUSHED
-            configs = {**AccessTopicSpec.of(address).settings(copies), "flush.messages": flush}
-            try:
-                client.create_topics(
-                    {where.topic: {"num_partitions": 1, "replication_factor": copies, "configs": configs}}, timeout_ms=10_000
-                )
-            except TopicAlreadyExistsError as error:
-                raise ConfigurationError(
-                    f"{where} already exists", hint="It holds accesses of an earlier topic: keep it elsewhere."
-                ) from error
-            except TopicAuthorizationFailedError:
-                raise  # named as the right that is missing
-            except KafkaError as error:
-                raise ConfigurationError(
-                    f"{where} cannot be made: {error}", hint="Check the replication and the broker's limits."
-                ) from error
-            client.wait_for_topics([where.topic], timeout_ms=10_000)
-    finally:
-        client.close()
+    spec = replace(AccessTopicSpec.of(address), mode=mode)
+    exists = "It holds accesses of an earlier topic: keep it elsewhere."
+    create_topic(where, spec=spec, partitions=1, replication=replication, if_it_exists=exists)
 
 
 def _is_left(address: KafkaAddress, mode: AccessMode) -> bool:

@@ -89,9 +89,18 @@ class TopicState:
     verifies_transactions: str | None  # transaction.partition.verification.enable of the brokers, when they tell
 
 
-def create_topic(address: KafkaAddress, *, spec: Spec | None = None, partitions: int = 4, replication: int | None = None) -> None:
-    """Makes a topic: a log's, unless another `spec` is given. Raises `ConfigurationError` (it exists), `InvalidRequest`,
-    `MissingRight`, `Unavailable`."""
+def create_topic(
+    address: KafkaAddress,
+    *,
+    spec: Spec | None = None,
+    partitions: int = 4,
+    replication: int | None = None,
+    if_it_exists: str = "Open it, or choose another name.",
+) -> None:
+    """Makes a topic: a log's, unless another `spec` is given. `if_it_exists`: what a person should do then.
+
+    Raises `ConfigurationError` (it exists), `InvalidRequest`, `MissingRight`, `Unavailable`.
+    """
     if type(partitions) is not int or not 1 <= partitions <= MAX_PARTITIONS:
         raise InvalidRequest("partitions", f"{partitions!r} is not within 1 to {MAX_PARTITIONS}")
     if replication is not None and (type(replication) is not int or not 1 <= replication <= MAX_REPLICATION):
@@ -108,7 +117,7 @@ def create_topic(address: KafkaAddress, *, spec: Spec | None = None, partitions:
             try:
                 client.create_topics({address.topic: wanted}, timeout_ms=10_000)
             except TopicAlreadyExistsError as error:
-                raise ConfigurationError(f"{address} already exists", hint="Open it, or choose another name.") from error
+                raise ConfigurationError(f"{address} already exists", hint=if_it_exists) from error
             except TopicAuthorizationFailedError:
                 raise
             except KafkaError as error:
