@@ -21,6 +21,7 @@ LAST_SCHEMA_VERSION = 2**31 - 1
 MAX_KIND = 200
 MAX_TENANT = 100
 MAX_ACTOR = 200
+MAX_REASON = 1_000  # characters of why somebody did something that stays on record
 MAX_PHASE = 200
 MAX_LABELS = 32
 MAX_LABEL_KEY = 63

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from eventlog import codec
-from eventlog.checkpoint import MAX_ACTOR, check_text
+from eventlog.checkpoint import MAX_ACTOR, MAX_REASON, check_text
 from eventlog.embedded import EmbeddedLog
 from eventlog.erasure import certificate as certificates
 from eventlog.erasure.certificate import FORMAT_VERSION, Certificate, EndOf, Place
@@ -26,7 +26,6 @@ from eventlog.merkle import Tree, leaf_hash
 from eventlog.privacy.principals import Operation
 from eventlog.store import CheckpointStore
 
-MAX_REASON = 1000
 NOT_REACHED = (
     "backups: applying the register when one is restored keeps them from bringing anything back",
     "copies of files made past the store: exports, snapshots in other places, disk images",

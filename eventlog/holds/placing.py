@@ -16,7 +16,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from eventlog.checkpoint import Checkpoint, check_text, from_millis, to_millis
+from eventlog.checkpoint import MAX_REASON, Checkpoint, check_text, from_millis, to_millis
 from eventlog.errors import Conflict, InvalidRequest, NotFound, SchemaMismatch
 from eventlog.holds.refusals import Refusal
 from eventlog.holds.remembered import refusals
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
     from eventlog.store import CheckpointStore
 
-MAX_REASON = 1_000
 _PAGE = 1_000
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID
 
 from eventlog.catalog import Page
-from eventlog.checkpoint import Checkpoint, Receipt, check_text
+from eventlog.checkpoint import MAX_REASON, Checkpoint, Receipt, check_text
 from eventlog.errors import CheckpointError, InvalidRequest
 from eventlog.ids import CheckpointId, EventId
 from eventlog.log import Log
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 Item = TypeVar("Item", Revision, Revision | Gap)
 
-MAX_REASON = 1_000
 # What is recorded, and then handed out, at a time: of a history or a subscription.
 _MOST_AT_ONCE, _MOST_BYTES_AT_ONCE = 100, 8 << 20
 

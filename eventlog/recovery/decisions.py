@@ -10,12 +10,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from eventlog.checkpoint import check_text
+from eventlog.checkpoint import MAX_ACTOR, MAX_REASON, check_text
 from eventlog.errors import InvalidPayload, InvalidRequest, SchemaMismatch
 from eventlog.recovery.fields import a_count, a_text, an_object, others
 
-MAX_ACTOR = 200  # characters, as of a store's actor
-MAX_REASON = 1000
 _FIELDS = frozenset({"choice", "actor", "reason", "revision", "what"})
 
 

@@ -11,13 +11,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from eventlog.checkpoint import DEFAULT_TENANT, MAX_TENANT, Checkpoint, check_name, check_text
+from eventlog.checkpoint import DEFAULT_TENANT, MAX_ACTOR, MAX_TENANT, Checkpoint, check_name, check_text
 from eventlog.errors import Conflict, Deleted, InvalidRequest, NotFound
 from eventlog.ids import CheckpointId, RunId, content_id
 from eventlog.privacy.guard import Access
 from eventlog.privacy.principals import Operation
 from eventlog.recovery.boundaries import Boundary
-from eventlog.recovery.decisions import MAX_ACTOR
 from eventlog.recovery.effect_phases import (
     EFFECT_KIND,
     EFFECT_VERSION,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from eventlog.checkpoint import Receipt, check_text, to_millis
+from eventlog.checkpoint import MAX_REASON, Receipt, check_text, to_millis
 from eventlog.errors import CheckpointError, Conflict, Deleted, HeldByLegalHold, InvalidRequest, NotFound, Quarantined
 from eventlog.holds.deleting import Deletion
 from eventlog.holds.reserved import ReservedStreams
@@ -20,7 +20,6 @@ from eventlog.recovery.effect_phases import EFFECT_KIND
 from eventlog.retention.applied import Skipped, application_id, begin, end
 from eventlog.retention.evaluation import RUN_KINDS, Item, Kept
 from eventlog.retention.plan import Plan, Summary, summary
-from eventlog.retention.planning import MAX_REASON
 
 if TYPE_CHECKING:
     from eventlog.store import CheckpointStore

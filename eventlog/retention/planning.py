@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from eventlog.checkpoint import check_text
+from eventlog.checkpoint import MAX_REASON, check_text
 from eventlog.errors import ConfigurationError, HistoryRemoved, InvalidPayload, KeysUnavailable, NotFound, SchemaMismatch
 from eventlog.holds.refusals import Wanted
 from eventlog.holds.remembered import refusal_summaries
@@ -26,8 +26,6 @@ from projections.engine import Projection
 
 if TYPE_CHECKING:
     from eventlog.store import CheckpointStore
-
-MAX_REASON = 1_000
 
 
 def plan_retention(store: CheckpointStore, policy: Policy, *, override_floor: str | None = None, now: int | None = None) -> Plan:
