@@ -91,7 +91,7 @@ class AsyncCheckpointStore:
 
     async def migrate_revision(self, checkpoint: Checkpoint, expected: int, *, timeout: float | None = None) -> Receipt:
         """See `CheckpointStore.migrate_revision`."""
-        return _receipt(await self._append(self._store._propose_migrated(checkpoint, expected), timeout))
+        return _receipt(await self._append(await self._propose(checkpoint, expected, EventType.MIGRATED), timeout))
 
     async def resolve(self, event: EventId | UUID | str | Checkpoint, *, timeout: float | None = None) -> Receipt | None:
         """See `CheckpointStore.resolve`."""

@@ -110,10 +110,11 @@ def open_store(
         parts = _directory(where, max_event_bytes, keys, wanted)
     else:
         parts = _topic(where, max_event_bytes, keys, wanted)
-    whole = parts.store(tenant=tenant if principal is None and parts.recorder is None else None, actor=actor, timeout=timeout)
+    is_plain = principal is None and parts.recorder is None  # nobody has to be asked for, and nothing recorded
+    whole = parts.store(tenant=tenant if is_plain else None, actor=actor, timeout=timeout)
     if parts.erased:
         _erase_again(whole)
-    if principal is None and parts.recorder is None:
+    if is_plain:
         return whole
     try:
         who = Principal(actor, None, [Role.ADMIN]) if principal is None else principal.within(tenant)

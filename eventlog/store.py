@@ -73,7 +73,6 @@ class CheckpointStore:
         self._catalog = catalog
         self._keys = keys
         self._bodies = bodies
-        self._lenders: tuple[CheckpointStore, ...] = ()  # whose memory holds the same
         self._erased = erased or {}  # ids that must not begin again even where a restored log does not know them
         self._compress_from = log.compress_from if keys is None else COMPRESS_FROM  # nothing can be compressed once it is sealed
         self._reader = RevisionReader(log=log, catalog=catalog, tenant=tenant, json_text=json_text_by(keys), bodies=bodies)
@@ -177,7 +176,7 @@ class CheckpointStore:
 
         Raises as `compare_and_swap` does.
         """
-        return self._commit(self._propose_migrated(checkpoint, expected), timeout)
+        return self._commit(self._propose(checkpoint, expected, EventType.MIGRATED), timeout)
 
     def resolve(self, event: EventId | UUID | str | Checkpoint, *, timeout: float | None = None) -> Receipt | None:
         """What became of an event whose outcome was unclear: its receipt, or None when it is not in the log and never will be.
@@ -327,8 +326,10 @@ class CheckpointStore:
 
     def forget(self, *checkpoint_ids: str) -> None:
         """Lets go of payloads and data keys that this store keeps in memory: after an erasure."""
-        for each in (self, *self._lenders):
-            each._forget(checkpoint_ids)
+        for checkpoint_id in checkpoint_ids:
+            self._reader.forget(checkpoint_id)
+            if self._keys is not None:
+                self._keys.cache.forget(checkpoint_id)
 
     # -- life -----------------------------------------------------------------------------------------------------
 
@@ -352,6 +353,8 @@ class CheckpointStore:
     # -- inside ---------------------------------------------------------------------------------------------------
 
     def _propose(self, checkpoint: Checkpoint, expected: int | None, event_type: EventType = EventType.REVISION) -> Proposal:
+        if event_type is EventType.MIGRATED and type(expected) is not int:
+            raise InvalidRequest("expected", f"{expected!r} is not a revision: only what exists is migrated")
         if self.tenant is not None and isinstance(checkpoint, Checkpoint) and checkpoint.tenant != self.tenant:
             raise InvalidRequest("tenant", f"is {checkpoint.tenant} where this store is opened for {self.tenant}")
         if event_type is not EventType.DELETED and isinstance(checkpoint, Checkpoint) and checkpoint.tenant == RESERVED_TENANT:
@@ -371,11 +374,6 @@ class CheckpointStore:
         """Whether `_propose` waits for nothing: not for a key to be made, found or unwrapped."""
         return self._keys is None or not isinstance(checkpoint, Checkpoint) or self._keys.is_at_hand(checkpoint.id)
 
-    def _propose_migrated(self, checkpoint: Checkpoint, expected: int) -> Proposal:
-        if type(expected) is not int:
-            raise InvalidRequest("expected", f"{expected!r} is not a revision: only what exists is migrated")
-        return self._propose(checkpoint, expected, EventType.MIGRATED)
-
     def _append(self, proposals: Sequence[Proposal], timeout: float) -> Sequence[Outcome]:
         begun = perf_counter()
         answers = self._log.append(proposals, timeout=timeout)
@@ -383,12 +381,6 @@ class CheckpointStore:
         for proposal, answer in zip(proposals, answers, strict=True):
             self.metrics.answered(answer, proposal.draft, seconds)
         return answers
-
-    def _forget(self, checkpoint_ids: Iterable[str]) -> None:
-        for checkpoint_id in checkpoint_ids:
-            self._reader.forget(checkpoint_id)
-            if self._keys is not None:
-                self._keys.cache.forget(checkpoint_id)
 
     def _commit(self, proposal: Proposal, timeout: float | None) -> Receipt:
         outcome = self._append((proposal,), self._timeout(timeout))[0]

@@ -261,7 +261,7 @@ class PrincipalStore(CheckpointStore):
                 shares=True,
                 erased=self._erased,
             )
-            lent._lenders = (self, self._whole)
+            lent._reader = self._whole._reader.limited(lent.tenant, withholds=False)  # with the same memory, which an erasure clears
             yield lent
 
     def forget(self, *checkpoint_ids: str) -> None:

@@ -17,6 +17,7 @@ from eventlog import (
     Deleted,
     InvalidRequest,
     NotFound,
+    Principal,
     RunId,
     open_store,
 )
@@ -107,6 +108,17 @@ def test_a_hold_that_is_placed_while_an_erasure_begins_is_not_overtaken(director
         with pytest.raises(HeldByLegalHold):
             erase(store, Selection.of_label(*SUBJECT), actor="dpo", reason=REASON)
         assert store.load(planted.victims[0].id).payload == planted.victims[0].payload
+
+
+def test_an_erasure_by_one_principal_takes_it_from_the_memory_of_all(directory: Path) -> None:
+    with open_store(directory, actor="dpo") as store:
+        victim = plant(store).victims[0]
+        reader, officer = (store.for_principal(Principal(name, None, [role])) for name, role in (("ann", "reader"), ("dpo", "operator")))
+        assert reader.load(victim.id).payload == victim.payload
+        assert store._reader._hot.get(victim.id) is not None
+        erase(officer, Selection.of_checkpoints(victim.id), actor="dpo", reason=REASON)
+        assert reader._reader._hot.get(victim.id) is None
+        assert store._reader._hot.get(victim.id) is None
 
 
 def test_a_place_that_cannot_be_visited_is_named_and_nothing_is_claimed(tmp_path: Path, directory: Path) -> None:
