@@ -8,7 +8,6 @@ if getattr(projections, "FLOOR", None) != "eventlog-checkpoints":
 from eventlog.aio import AsyncCheckpointStore
 from eventlog.catalog import CheckpointSummary, Page
 from eventlog.checkpoint import Checkpoint, Receipt
-from eventlog.erased import PAYLOAD_ERASED
 from eventlog.errors import (
     AccessDenied,
     AuditUnavailable,
@@ -44,12 +43,12 @@ from eventlog.errors import (
 )
 from eventlog.event import EventType
 from eventlog.ids import CheckpointId, EventId, RunId
+from eventlog.no_payload import PAYLOAD_ERASED, PAYLOAD_WITHHELD, Withheld
 from eventlog.opening import create_store, open_async_store, open_store
 from eventlog.position import Position
 from eventlog.privacy.access_log import AccessMode
 from eventlog.privacy.principals import Principal, Role
 from eventlog.privacy.providers import EnvironmentKey, KeyFile, KeyProvider, NoKeys, Pkcs11Keys
-from eventlog.privacy.withheld import PAYLOAD_WITHHELD, Withheld
 from eventlog.revision import Gap, Revision
 from eventlog.store import CheckpointStore
 

@@ -8,12 +8,11 @@ from typing import NamedTuple
 
 from eventlog import codec
 from eventlog.checkpoint import Checkpoint, from_millis
-from eventlog.erased import PAYLOAD_ERASED
 from eventlog.errors import Corrupted
 from eventlog.event import CheckpointEvent, EventType, checkpoint_of, to_checkpoint
 from eventlog.log import Record
+from eventlog.no_payload import PAYLOAD_ERASED, PAYLOAD_WITHHELD
 from eventlog.position import Position
-from eventlog.privacy.withheld import PAYLOAD_WITHHELD
 
 JsonText = Callable[[CheckpointEvent], bytes]  # from an event to the JSON text of its payload
 

@@ -13,7 +13,7 @@ from eventlog.cli.command import command
 from eventlog.cli.output import OutputFormat
 from eventlog.cli.session import Session
 from eventlog.errors import InvalidRequest, NotFound, OutcomeUnknown
-from eventlog.privacy.withheld import Withheld
+from eventlog.no_payload import Withheld
 
 if TYPE_CHECKING:
     from eventlog.checkpoint import Checkpoint

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from eventlog.checkpoint import to_millis
 from eventlog.errors import HistoryRemoved, InvalidPayload, InvalidRequest, NotFound, SchemaMismatch
 from eventlog.ids import CheckpointId, RunId
-from eventlog.privacy.withheld import PAYLOAD_WITHHELD
+from eventlog.no_payload import PAYLOAD_WITHHELD
 from eventlog.recovery.decided_runs import decided, run_record, what
 from eventlog.recovery.decisions import Decided
 from eventlog.recovery.evidence import lease_of, owner_of, wake_of

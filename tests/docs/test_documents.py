@@ -22,7 +22,7 @@ TESTS = {
 CHECKER = tuple(f"testing/{name}" for name in ("history", "stream", "sessions", "tally", "verdict", "checker"))
 PURE = (
     "merkle",
-    "erased",
+    "no_payload",
     "privacy/envelope",
     "retention/policy",
     "holds/targets",

@@ -10,9 +10,9 @@ from eventlog import Deleted, HistoryRemoved, open_store
 from eventlog.archive.anchors import take_anchor
 from eventlog.archive.checking import check_archive
 from eventlog.archive.compacting import compact
-from eventlog.erased import PAYLOAD_ERASED
 from eventlog.erasure.erasing import erase
 from eventlog.erasure.selection import Selection
+from eventlog.no_payload import PAYLOAD_ERASED
 from eventlog.revision import Revision
 from eventlog.verification import verify
 from projections.snapshot import snapshot

@@ -21,7 +21,6 @@ from eventlog import (
     RunId,
     open_store,
 )
-from eventlog.erased import PAYLOAD_ERASED
 from eventlog.erasure import certificate as certificates
 from eventlog.erasure.certificate import Certificate
 from eventlog.erasure.erasing import erase, plan
@@ -30,6 +29,7 @@ from eventlog.erasure.selection import Selection
 from eventlog.erasure.steps import Step
 from eventlog.errors import Corrupted, ErasureIncomplete, HeldByLegalHold
 from eventlog.merkle import leaf_hash, root_of
+from eventlog.no_payload import PAYLOAD_ERASED
 from eventlog.recovery import EffectClass, EffectStore
 from eventlog.retention import Holds, HoldTarget
 from eventlog.revision import Revision

@@ -10,11 +10,11 @@ from kafka.admin import ConfigResource
 
 from eventlog import CheckpointStore, Deleted, create_store, open_store
 from eventlog.archive.checking import check_archive
-from eventlog.erased import PAYLOAD_ERASED
 from eventlog.erasure.applying import apply_register
 from eventlog.erasure.erasing import erase
 from eventlog.erasure.finishing import finish
 from eventlog.erasure.selection import Selection
+from eventlog.no_payload import PAYLOAD_ERASED
 from eventlog.privacy.providers.key_file import KeyFile
 from eventlog.verification import verify
 from projections.snapshot import snapshot
