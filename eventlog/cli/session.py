@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from eventlog.cli.output import Output, OutputFormat
-from eventlog.errors import InvalidRequest
+from eventlog.errors import InvalidRequest, KeysUnavailable
 
 if TYPE_CHECKING:
     from eventlog.privacy.principals import Principal
@@ -124,27 +124,37 @@ class Session:
         return provider_of(self.settings.keys)
 
     @contextmanager
-    def store(self, *, without_keys: bool = False) -> Iterator[CheckpointStore]:
-        """The store, open for the length of the block; `without_keys`: payloads of an encrypted one stay sealed."""
-        from eventlog.opening import open_store
+    def store(self, *, without_keys: bool = False, keys_if_there: bool = False) -> Iterator[CheckpointStore]:
+        """The store, open for the length of the block. Payloads of an encrypted one stay sealed `without_keys`; with `keys_if_there`, when
+        the keys are gone.
+        """
         from eventlog.privacy.providers import NoKeys
 
         keys = NoKeys() if without_keys else self.keys
-        try:
-            with open_store(
-                self.address,
-                tenant=self.tenant,
-                actor=self.actor,
-                timeout=self.timeout,
-                keys=keys,
-                principal=self.principal,
-                reason=self.settings.reason,
-                access=self.settings.access,
-            ) as store:
-                yield store
-        finally:
+        with ExitStack() as parts:
             if keys is not None:
-                keys.close()
+                parts.callback(keys.close)
+            try:
+                store = parts.enter_context(self._open(keys))
+            except KeysUnavailable:
+                if not keys_if_there:
+                    raise
+                store = parts.enter_context(self._open(NoKeys()))
+            yield store
+
+    def _open(self, keys: KeyProvider | None) -> CheckpointStore:
+        from eventlog.opening import open_store
+
+        return open_store(
+            self.address,
+            tenant=self.tenant,
+            actor=self.actor,
+            timeout=self.timeout,
+            keys=keys,
+            principal=self.principal,
+            reason=self.settings.reason,
+            access=self.settings.access,
+        )
 
     @contextmanager
     def progress(self, what: str, *, total: float | None = None, is_bytes: bool = False) -> Iterator[Callable[[float, str], None]]:

@@ -13,6 +13,8 @@ import pytest
 
 from eventlog import AuditUnavailable, KeyFile, MissingRight, create_store, open_store
 from eventlog.address import KafkaAddress, parse_address
+from eventlog.erasure.erasing import erase
+from eventlog.erasure.selection import Selection
 from eventlog.errors import ErrorKind, Retry
 from eventlog.kafka.client import admin, discard, plain_producer, translated
 from eventlog.kafka.keys_topic import check_topics
@@ -110,6 +112,19 @@ def pruning(store: Store) -> Work:
             opened.list()
         with open_store(store.outside()) as opened:
             assert prune_accesses(opened, soon).removed > 0
+
+    return work
+
+
+def erasing(store: Store) -> Work:
+    store.make()
+
+    def work() -> None:
+        checkpoint = initial({"phase": "ready"})
+        with open_store(store.inside()) as opened:
+            opened.compare_and_swap(checkpoint, None)
+        with open_store(store.outside()) as opened:
+            erase(opened, Selection.of_checkpoints(checkpoint.id), actor="dpo", reason="request 4711")
 
     return work
 
@@ -240,6 +255,14 @@ def test_an_operator_needs_each_of_its_rights_and_no_more(secured: SecuredBroker
 def test_whoever_rotates_keys_needs_each_of_its_rights_and_no_more(secured: SecuredBroker, topic: str, tmp_path: Path) -> None:
     store = Store(secured, topic, tmp_path, encrypted=True)
     require_each(store, rights_of(KafkaRole.KEYS, topic, encrypted=True), rotating(store))
+
+
+def test_whoever_erases_has_the_rights_of_a_writer_of_keys_and_of_an_auditor(secured: SecuredBroker, topic: str, tmp_path: Path) -> None:
+    store = Store(secured, topic, tmp_path, encrypted=True, recorded=True)
+    work = erasing(store)
+    roles = (KafkaRole.WRITER, KafkaRole.KEYS, KafkaRole.AUDITOR)
+    secured.grant(store.user, [right for role in roles for right in rights_of(role, topic, encrypted=True, recorded=True)])
+    work()
 
 
 def test_an_auditor_reads_the_access_log_with_no_right_on_any_other_topic(secured: SecuredBroker, topic: str, tmp_path: Path) -> None:
