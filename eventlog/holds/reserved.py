@@ -67,9 +67,7 @@ class ReservedStreams:
         try:
             found = read_revision(record, None, self._json_text)
         except KeysUnavailable as error:
-            raise KeysUnavailable(
-                error.source, f"{error.problem}; legal holds are sealed as all payloads are"
-            ) from error
+            raise KeysUnavailable(error.source, f"{error.problem}; legal holds are sealed as all payloads are") from error
         if found.type is EventType.DELETED:
             raise Corrupted(f"checkpoint {checkpoint_id}", f"it is a {found.checkpoint.kind}, which nobody may delete, and was deleted")
         if (found.checkpoint.tenant, found.checkpoint.kind, found.checkpoint.schema_version) != (TENANT, kind, VERSION):
