@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from eventlog.cli.logs import LogFormat, LogLevel
 from eventlog.cli.output import Output, OutputFormat
 from eventlog.errors import InvalidRequest
 
@@ -29,6 +30,8 @@ class Given:
     role: str | None = None
     timeout: float | None = None
     format: OutputFormat | None = None
+    log_format: LogFormat | None = None
+    log_level: LogLevel | None = None
 
     def over(self, other: Given) -> Given:
         """These options, and those of `other` where these are not given."""
@@ -58,6 +61,16 @@ class Session:
     @property
     def output(self) -> Output:
         return Output(output_format=self._given.format or OutputFormat(self.settings.format))
+
+    @property
+    def log_format(self) -> LogFormat | None:
+        """How the log on stderr is to look; None: there is none."""
+        given = self._given.log_format or self.settings.log_format
+        return None if given is None else LogFormat(given)
+
+    @property
+    def log_level(self) -> LogLevel:
+        return self._given.log_level or LogLevel(self.settings.log_level)
 
     @property
     def address(self) -> str:
@@ -124,8 +137,13 @@ class Session:
         return provider_of(self.settings.keys)
 
     @contextmanager
-    def store(self, *, without_keys: bool = False) -> Iterator[CheckpointStore]:
-        """The store, open for the length of the block; `without_keys`: payloads of an encrypted one stay sealed."""
+    def store(self, *, without_keys: bool = False, looks_on: bool = False) -> Iterator[CheckpointStore]:
+        """The store, open for the length of the block.
+
+        Arguments:
+            without_keys: payloads of an encrypted one stay sealed.
+            looks_on: leave the projection to others; see `open_store`.
+        """
         from eventlog.opening import open_store
         from eventlog.privacy.providers import NoKeys
 
@@ -140,6 +158,7 @@ class Session:
                 principal=self.principal,
                 reason=self.settings.reason,
                 access=self.settings.access,
+                looks_on=looks_on,
             ) as store:
                 yield store
         finally:
