@@ -47,8 +47,8 @@ def serve(
 ) -> None:
     """Serve what a store holds that somebody should look after: open runs and their age, lag, quarantine, the margin of its archive.
 
-    It looks on: nothing is written, and a directory's projection is left to other processes. What your own processes count they serve
-    themselves (docs/metrics.md). Ends on SIGTERM or Ctrl-C.
+    It looks on: nothing is written but who has started it, where accesses are recorded, and a directory's projection is left to other
+    processes. What your own processes count they serve themselves (docs/metrics.md). Ends on SIGTERM or Ctrl-C.
     """
     from eventlog.address import parse_address
     from eventlog.archive.margin import margin_of
@@ -59,7 +59,10 @@ def serve(
     def margin(whole: CheckpointStore) -> ArchiveMargin | None:
         """Where no archive is kept there is none to be behind."""
         kept = archive_of(whole, archive, trusted=None, required=False)
-        return None if kept is None else margin_of(whole, where, kept)
+        if kept is None:
+            return None
+        kept.require_of(whole.log.identity)
+        return margin_of(whole, where, kept)
 
     # Payloads are of no interest, and so no key is.
     with (

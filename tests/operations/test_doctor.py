@@ -17,9 +17,9 @@ from typing import Any
 
 import pytest
 
-from eventlog import create_store, doctor, open_store
+from eventlog import Principal, create_store, doctor, open_store
 from eventlog.address import parse_address
-from eventlog.diagnosis import machine
+from eventlog.diagnosis import kept, machine
 from eventlog.diagnosis import store as state_of
 from eventlog.diagnosis.check import Check, State
 from eventlog.doctor import examine
@@ -77,6 +77,8 @@ def test_it_is_content_with_a_sound_store_of_either_kind(fresh_address: str, kin
         "gaps",
         "clock",
         "runs",
+        "archive",
+        "access",
     }
     own = {"topic", "replicas", "transactions"} if kind == "kafka" else {"permissions", "write-ahead log", "snapshot"}
     assert found.keys() == common | own
@@ -160,6 +162,55 @@ def test_a_key_file_that_others_may_read_fails_with_the_command_that_helps(tmp_p
     assert checks(tmp_path / "store")["encryption"].state is State.OK
     key.chmod(0o644)
     wrong(checks(tmp_path / "store")["open"], State.FAIL, "0644", f"chmod 600 {key}")
+
+
+def test_keys_that_are_older_than_the_log_fail_and_erased_ones_are_not_missed(tmp_path: Path) -> None:
+    """As when only the log was put back, or only an old copy of the keys was there."""
+    store, key = tmp_path / "store", tmp_path / "key.json"
+    create_store(store, encryption=KeyFile(path=key))
+    with open_store(store) as opened:
+        ended = stream(opened, 1)[-1]
+        stream(opened, 2)
+        opened.delete(ended.id, 0)
+    earlier = (store / "keys.sqlite").read_bytes()
+    with open_store(store) as opened:
+        lost = stream(opened, 2)[-1]
+        assert opened.keys is not None
+        opened.keys.table.destroy(ended.id)  # as an erasure does, behind the end of the checkpoint
+    assert checks(store)["encryption"].state is State.OK
+    for each in store.glob("keys.sqlite*"):
+        each.unlink()
+    (store / "keys.sqlite").write_bytes(earlier)
+    (store / "keys.sqlite").chmod(0o600)
+    wrong(checks(store)["encryption"], State.FAIL, "1 checkpoints have lost theirs", lost.id, "Restore a copy of the wrapped keys")
+
+
+def test_an_access_log_that_grows_is_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    create_store(tmp_path / "store", access="strict")
+    assert checks(tmp_path / "store")["access"].state is State.OK
+    monkeypatch.setattr(kept, "LARGEST_ACCESS_BYTES", 1)
+    wrong(checks(tmp_path / "store")["access"], State.WARN, "mode strict", "eventlog access prune --older-than")
+    assert inside("access", "prune", "--older-than", "400d", "--store", tmp_path / "store").code == 0, "what is advised can be typed"
+
+
+def test_an_archive_that_is_gone_or_another_stores_fails(directory: Path, tmp_path: Path) -> None:
+    archive = tmp_path / "archive"
+    assert inside("archive", "run", "--to", archive, "--store", directory).code == 0
+    assert checks(directory)["archive"].state is State.OK
+    create_store(tmp_path / "other")
+    with open_store(tmp_path / "other") as other:
+        stream(other, 1)
+    shutil.copy(directory / "archive.json", tmp_path / "other")
+    wrong(checks(tmp_path / "other")["archive"], State.FAIL, "is the archive of store", "an archive directory of its own")
+    archive.rename(tmp_path / "elsewhere")
+    wrong(checks(directory)["archive"], State.FAIL, "holds no archive", "eventlog archive run --to")
+
+
+def test_who_may_not_look_the_store_over_is_told_so(tmp_path: Path) -> None:
+    create_store(tmp_path / "store")
+    found = list(examine(str(tmp_path / "store"), principal=Principal("rita", None, ["reader"])))
+    wrong(found[-1], State.FAIL, "rita may not doctor")
+    assert found[-1].check == "access"
 
 
 def test_a_snapshot_that_was_left_behind_is_a_warning(directory: Path) -> None:
