@@ -11,16 +11,28 @@ from typing import Any
 import pytest
 from kafka.errors import KafkaError
 
-from eventlog import Checkpoint, CheckpointId, CheckpointStore, Conflict, OutcomeUnknown, RunId, Unavailable, create_store, open_store
+from eventlog import (
+    AuthenticationFailed,
+    Checkpoint,
+    CheckpointId,
+    CheckpointStore,
+    Conflict,
+    OutcomeUnknown,
+    RunId,
+    create_store,
+    open_store,
+)
 from eventlog.address import KafkaAddress
 from eventlog.diagnostics import FIELDS, JsonLines, Notice, tell
+from eventlog.kafka.rights import KafkaRole, rights_of
 from eventlog.kafka.tail import Tail
 from tests.cli.command_line import eventlog, new_store, put
 from tests.embedded.test_newer_schema import add_foreign_event
 from tests.operations.listening import listening
+from tests.security.secured import SecuredBroker
 from tests.store.samples import initial, stream
 
-PAYLOAD, LABEL, PASSWORD, PASSPHRASE, ACTOR = (f"planted-{name}-7d1c" for name in ("payload", "label", "password", "passphrase", "actor"))
+PAYLOAD, LABEL, PASSWORD, ACTOR = (f"planted-{name}-7d1c" for name in ("payload", "label", "password", "actor"))
 
 
 def _worked(address: str) -> None:
@@ -40,8 +52,6 @@ def _worked(address: str) -> None:
 
 
 def test_nothing_that_was_stored_is_logged_whatever_the_level(fresh_address: str, kind: str) -> None:
-    if kind == "kafka":
-        fresh_address += f"&sasl_plain_username=someone&sasl_plain_password={PASSWORD}&ssl_password={PASSWORD}"
     with listening() as heard:
         _worked(fresh_address)
     assert heard.told(Notice.STORE_CLOSED)
@@ -52,17 +62,22 @@ def test_nothing_that_was_stored_is_logged_whatever_the_level(fresh_address: str
 
 
 @pytest.mark.broker
-def test_a_password_that_is_refused_is_not_logged(broker: str, tmp_path: Path) -> None:
-    """The broker speaks no SASL: the client tells at length what goes wrong."""
-    settings = f"security_protocol=SASL_PLAINTEXT&sasl_mechanism=PLAIN&sasl_plain_username=someone&sasl_plain_password={PASSWORD}"
-    with listening() as heard, pytest.raises(Unavailable) as refused:
-        open_store(f"kafka://{broker}/orders?{settings}&state={tmp_path}")
+def test_a_password_is_logged_neither_when_it_lets_in_nor_when_it_is_refused(secured: SecuredBroker, topic: str, tmp_path: Path) -> None:
+    create_store(secured.plain_address(topic, door="INSIDE"), partitions=1)
+    password = secured.user(topic)
+    secured.grant(topic, rights_of(KafkaRole.WRITER, topic))
+    with listening() as heard:
+        _worked(secured.address(topic, password, topic, state=str(tmp_path / "let-in")))
+    assert heard.told(Notice.PARTITION_TAKEN_OVER)
+    _nothing_planted(heard.texts, password)
+    with listening() as heard, pytest.raises(AuthenticationFailed) as refused:
+        open_store(secured.address(topic, PASSWORD, topic, state=str(tmp_path / "refused")))
     assert [each for each in heard.records if each.name.startswith("kafka.") and each.levelno > logging.INFO]
     _nothing_planted([*heard.texts, str(refused.value)])
 
 
-def _nothing_planted(texts: list[str]) -> None:
-    for secret in (PAYLOAD, LABEL, PASSWORD, PASSPHRASE, ACTOR):
+def _nothing_planted(texts: list[str], *besides: str) -> None:
+    for secret in (PAYLOAD, LABEL, PASSWORD, ACTOR, *besides):
         assert not [text for text in texts if secret in text], secret
 
 
