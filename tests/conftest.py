@@ -18,6 +18,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -148,6 +149,31 @@ def softhsm_module() -> Path | None:
         return None
     places = (*Path("/usr/lib").glob("**/libsofthsm2.so"), *Path("/usr/local/lib").glob("**/libsofthsm2.so"))
     return next(iter(places), None)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def nothing_is_left_running(run_folder: Path) -> Iterator[None]:
+    """Kills what a test has started and left, and says so. The run's one broker, whichever worker started it, is the watchdog's to stop."""
+    yield
+    run_is_over = (str(WATCHDOG), str(run_folder / "shared"))
+    left = {pid: line for pid, line in _children().items() if not any(each in line for each in run_is_over)}
+    for pid in left:
+        os.kill(pid, signal.SIGKILL)
+    assert not left, f"tests have left processes behind: {left}"
+
+
+def _children() -> dict[int, str]:
+    """The command lines of this process's children that still run, by pid. Those of Python's own bookkeeping end by themselves."""
+    found = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, parent = path.read_text(encoding="utf-8", errors="replace").rpartition(") ")[2].split()[:2]
+            line = path.with_name("cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:  # it has ended meanwhile
+            continue
+        if int(parent) == os.getpid() and state != "Z" and "multiprocessing" not in line:
+            found[int(path.parent.name)] = line
+    return found
 
 
 # -- fixtures --------------------------------------------------------------------------------------------------

@@ -114,11 +114,21 @@ def test_no_store_there_is_15(tmp_path: Path) -> None:
 
 def test_ctrl_c_is_130_without_a_traceback(store: Path) -> None:
     command = [*COMMAND, "tail", "--from-start", "--store", str(store), "--format", "csv"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment())
-    assert process.stdout is not None
-    assert process.stdout.readline().startswith("position,")
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
+    process = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(),
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # ignored where a shell has started the tests in the background
+    )
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith("position,")
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
     assert (process.returncode, err) == (130, "")
 
 
