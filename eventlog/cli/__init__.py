@@ -16,6 +16,7 @@ from typer.core import TyperGroup
 from eventlog.cli import (
     access,
     archives,
+    backups,
     browse,
     checkpoints,
     erasures,
@@ -134,6 +135,7 @@ for _group in (
     retention,
     erasures,
     archives,
+    backups,
     keys,
     access,
     migrate,
