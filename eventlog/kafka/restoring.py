@@ -30,6 +30,7 @@ from eventlog.kafka.client import (
     translated,
 )
 from eventlog.kafka.keys_topic import KeysTopicSpec, keys_address, topic_state
+from eventlog.kafka.rights import Operation
 from eventlog.kafka.topic import RESTORING, TopicSpec, TopicState, create_topic, is_restoring
 from eventlog.log import Record
 from eventlog.privacy.access_log import AccessMode
@@ -117,7 +118,7 @@ def finish_accesses(address: KafkaAddress, mode: AccessMode) -> None:
 def _configure(address: KafkaAddress, wanted: dict[str, str]) -> None:
     client = admin(address)
     try:
-        with translated(address):
+        with translated(address, Operation.ALTER_CONFIGS):
             client.alter_configs([ConfigResource("TOPIC", address.topic, configs=wanted)], incremental=True)
     finally:
         client.close()
@@ -141,7 +142,7 @@ def delete(address: KafkaAddress) -> None:
 def _delete(client: KafkaAdminClient, address: KafkaAddress) -> None:
     if topic_state(address) is None:
         return
-    with translated(address):
+    with translated(address, Operation.DELETE):
         client.delete_topics([address.topic], timeout_ms=10_000)
     deadline = time.monotonic() + _DELETE_SECONDS
     while topic_state(address) is not None:
@@ -151,9 +152,10 @@ def _delete(client: KafkaAdminClient, address: KafkaAddress) -> None:
 
 
 def _fenced(address: KafkaAddress) -> TransactionalProducer:
-    owner = producer(address, transactional_id=f"{address.topic}-restore", max_event_bytes=TopicSpec.of(address).max_event_bytes)
+    name = f"{address.topic}-restore"
+    owner = producer(address, transactional_id=name, max_event_bytes=TopicSpec.of(address).max_event_bytes)
     try:
-        with translated(address):
+        with translated(address, Operation.WRITE, transactional_id=name):
             owner.init_transactions()
     except BaseException:
         discard(owner)
@@ -173,7 +175,7 @@ def produce(
     with contextlib.ExitStack() as stack:
         owner = _fenced(address)
         stack.callback(discard, owner)
-        with translated(address):
+        with translated(address, Operation.WRITE):
             owner.partitions_for(address.topic)
             require_topic(owner._metadata, address, topic_id)
             for records in batches:
@@ -190,7 +192,7 @@ def produce_accesses(address: KafkaAddress, batches: Iterable[Sequence[tuple[int
     with contextlib.ExitStack() as stack:
         client = plain_producer(where)
         stack.callback(discard, client)
-        with translated(where):
+        with translated(where, Operation.WRITE):
             for batch in batches:
                 sends = [client.send(where.topic, value=value, partition=0, timestamp_ms=recorded_at) for recorded_at, value in batch]
                 for send in sends:
