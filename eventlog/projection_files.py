@@ -10,7 +10,6 @@ from projections.snapshot import snapshot
 
 PROJECTION_FILE = "projection.duckdb"
 SNAPSHOT_FILE = "snapshot.duckdb"
-BACKUP_COPY = "backup-copy-"  # how a copy begins that lies here while a backup is made
 
 
 def rewritten(projection: Projection, directory: Path, work: Callable[[Projection], None]) -> list[Path]:
@@ -20,8 +19,7 @@ def rewritten(projection: Projection, directory: Path, work: Callable[[Projectio
     """
     work(projection)
     projection.compact()
-    for each in (f"rebuild-{PROJECTION_FILE}", *(path.name for path in directory.glob(f"{BACKUP_COPY}*"))):
-        discard_file(directory / each)  # of a process that was killed over it
+    discard_file(directory / f"rebuild-{PROJECTION_FILE}")  # of a process that was killed over it
     last = directory / SNAPSHOT_FILE
     if not last.exists():
         return [directory / PROJECTION_FILE]

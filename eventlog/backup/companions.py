@@ -5,7 +5,6 @@ Whatever a store keeps in a new place gets an entry here, or it is not in its ba
 
 from __future__ import annotations
 
-import secrets
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -18,9 +17,9 @@ from eventlog.embedded import EmbeddedLog
 from eventlog.embedded_files import ACCESS_FILE, KEYS_FILE
 from eventlog.errors import Corrupted, StorageError
 from eventlog.projection_errors import translated
-from eventlog.projection_files import BACKUP_COPY, PROJECTION_FILE
+from eventlog.projection_files import PROJECTION_FILE
 from eventlog.store import CheckpointStore
-from projections.snapshot import snapshot
+from projections.snapshot import export
 
 LOG = "log"
 KEYS = "keys"
@@ -58,14 +57,7 @@ def _has_projection(store: CheckpointStore) -> bool:
 
 def _copy_projection(store: CheckpointStore, folder: Path) -> None:
     with translated(store.log.directory):
-        projection = store.catalog.projection()
-        assert projection.path is not None
-        aside = projection.path.with_name(f"{BACKUP_COPY}{secrets.token_hex(8)}")  # of the same file system, so that it can be put in place
-        try:
-            snapshot(projection, aside)
-            shutil.copyfile(aside, folder / PROJECTION_FILE)
-        finally:
-            aside.unlink(missing_ok=True)
+        export(store.catalog.projection(), folder / PROJECTION_FILE)
 
 
 def _copy_accesses(store: CheckpointStore, folder: Path) -> None:
