@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -201,27 +202,21 @@ def test_an_empty_store_can_be_backed_up_and_restored(grounds: Grounds, opening:
     assert events(opening(grounds.address("restored"))) == []
 
 
-def test_an_interrupted_restore_of_a_topic_opens_nowhere_and_is_started_again_from_nothing(
-    tmp_path: Path, broker: str, opening: Opening
-) -> None:
+def test_a_killed_restore_of_a_topic_opens_nowhere_and_is_started_again_from_nothing(tmp_path: Path, broker: str, opening: Opening) -> None:
     grounds = Grounds("kafka", tmp_path, broker)
-    store = opening(grounds.create(encrypted=True))
+    store = opening(grounds.create(encrypted=True, access="strict"))
     grown(store, 3)
-    keys = tmp_path / "keys"
+    keys, address = tmp_path / "keys", grounds.address("restored")
     backup(store, tmp_path / "backup", keys_to=keys)
-
-    def interrupted(what: str, _: int) -> None:
-        if what == "verifying":
-            with pytest.raises(ConfigurationError, match="is being restored"):
-                opening(grounds.address("restored").split("?")[0] + f"?state={tmp_path / 'other'}")
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        restore(tmp_path / "backup", grounds.address("restored"), without_register=NO_REGISTER, keys_from=keys, progress=interrupted)
-    with pytest.raises(ConfigurationError, match="is being restored"):
-        opening(grounds.address("restored"))
-    restore(tmp_path / "backup", grounds.address("restored"), without_register=NO_REGISTER, keys_from=keys)
-    assert answers(opening(grounds.address("restored"))) == answers(store)
+    command = [sys.executable, "-m", "tests.backup.killed_restore", str(tmp_path / "backup"), str(keys), address]
+    killed = subprocess.run(command, env={**os.environ, "PYTHONPATH": str(REPOSITORY)}, check=False)
+    assert killed.returncode == -signal.SIGKILL
+    for each in (address, f"{address.split('?')[0]}?state={tmp_path / 'other'}"):
+        with pytest.raises(ConfigurationError, match="is being restored"):
+            opening(each)
+    restore(tmp_path / "backup", address, without_register=NO_REGISTER, keys_from=keys)
+    restored = opening(address)
+    assert (events(restored), answers(restored)) == (events(store), answers(store))
 
 
 def test_what_compaction_had_taken_before_a_backup_is_the_same_gap_after_a_restore(tmp_path: Path, broker: str, opening: Opening) -> None:
