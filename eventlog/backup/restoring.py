@@ -78,7 +78,8 @@ def restore(
         hint = "Give it with --erasure-register FILE; or say with --without-erasure-register REASON why there is none, which is recorded."
         raise InvalidRequest("erasure register", what, hint=hint)
     if without_register is not None:
-        check_text("without_register", without_register.strip(), MAX_REASON)
+        without_register = without_register.strip()
+        check_text("without_register", without_register, MAX_REASON)
     backup = read_backup(directory, keys_from=keys_from)
     store_id = backup.manifest.anchor.store_id
     given = None if erasure_register is None else given_register(erasure_register, store_id, since=backup.manifest.register)
