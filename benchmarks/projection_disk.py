@@ -14,8 +14,8 @@ from benchmarks.stores import ACTOR, KIND
 from eventlog import Checkpoint, CheckpointId, RunId
 from eventlog.codec import finish
 from eventlog.event import GENESIS
+from eventlog.interpreting import head_of_row, interpret
 from eventlog.log import Record
-from eventlog.projector import head_of_row, interpret
 from eventlog.proposing import propose
 from projections.engine import Projection
 from projections.history import history

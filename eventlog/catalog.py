@@ -127,14 +127,14 @@ class Catalog:
                 "report", "this store records no accesses", hint="Choose it when a store is made: --access buffered|strict."
             )
         with translated():
-            return reports.run(self._with_accesses(), name, dict(parameters))
+            return reports.run(self._projection(accesses=name == ACCESS_REPORT), name, dict(parameters))
 
     def sql(self, statement: str) -> Table:
         """Answers a SELECT over the documented views. Not a sandbox: for people who may read everything, so not for one tenant."""
         if self.tenant is not None:
             raise InvalidRequest("tenant", "SQL sees all tenants", hint="Open the store without a tenant, or use a report.")
         with translated():
-            return self._with_accesses().sql(statement)
+            return self._projection(accesses=ACCESS_REPORT in statement.casefold()).sql(statement)
 
     def rebuild(self, progress: Callable[[int], None] | None = None, *, archive: Archive | None = None) -> None:
         """Makes the projection anew from the log, or from its archive and the log, and puts it in the place of the old one.
@@ -162,10 +162,12 @@ class Catalog:
     def close(self) -> None:
         self._projector.close()
 
-    def _with_accesses(self) -> Projection:
-        """The projection, with everything that the access log holds too."""
+    def _projection(self, *, accesses: bool) -> Projection:
+        """The projection; with everything that the access log holds too where that is asked about. Whoever asks about something else may
+        lack the right to read it (docs/kafka-security.md).
+        """
         projection = self._projector.current()
-        if self._accesses is not None:
+        if accesses and self._accesses is not None:
             self._accesses.flush()
             follow_accesses(self._accesses.log, projection)
         return projection

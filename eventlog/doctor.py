@@ -8,21 +8,20 @@ import platform
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
-from enum import StrEnum
 from pathlib import Path
-from typing import NamedTuple
 
 from eventlog.address import DirectoryAddress, KafkaAddress, parse_address
-from eventlog.archive.directory import Archive
-from eventlog.archive.margin import MarginState, archive_margin
-from eventlog.archive.remembered import remembered
+from eventlog.diagnosis import kept, machine
+from eventlog.diagnosis import store as state_of
+from eventlog.diagnosis.check import Check as Check
+from eventlog.diagnosis.check import State as State
+from eventlog.diagnosis.check import human
 from eventlog.embedded_files import LOG_FILE
 from eventlog.errors import CheckpointError
 from eventlog.opening import open_store
 from eventlog.position import Position
 from eventlog.privacy.principals import Operation, Principal
 from eventlog.privacy.providers import KeyProvider
-from eventlog.privacy.rotation import status
 from eventlog.store import CheckpointStore
 
 LEAST_FREE_BYTES = 1 << 30
@@ -30,21 +29,6 @@ LEAST_FREE_SHARE = 0.05  # of the disk, but
 LARGEST_RESERVE = 20 << 30  # never more than this
 LARGEST_WAL_BYTES = 64 << 20  # SQLite cleans up at 4 MB; more means that a reader has kept it from doing so
 _PACKAGES = ("duckdb", "kafka-python", "fastavro", "pydantic")
-
-
-class State(StrEnum):
-    OK = "ok"
-    WARN = "warn"
-    FAIL = "fail"
-
-
-class Check(NamedTuple):
-    """One thing looked at; `advice` is empty when there is nothing to do."""
-
-    check: str
-    state: State
-    detail: str
-    advice: str = ""
 
 
 def examine(address: str, *, timeout: float = 10.0, keys: KeyProvider | None = None, principal: Principal | None = None) -> Iterator[Check]:
@@ -56,6 +40,7 @@ def examine(address: str, *, timeout: float = 10.0, keys: KeyProvider | None = N
         principal: who asks; the local user when None.
     """
     yield Check("versions", State.OK, _versions())
+    yield machine.open_files()
     try:
         where = parse_address(address)
     except CheckpointError as error:
@@ -67,6 +52,7 @@ def examine(address: str, *, timeout: float = 10.0, keys: KeyProvider | None = N
         topic = _topic(where)
         yield topic
         yield _disk("disk", _existing(where))
+        yield machine.file_system(_existing(where))
         if topic.state is State.FAIL:
             return  # the store would refuse it with the same words
     try:
@@ -79,6 +65,8 @@ def examine(address: str, *, timeout: float = 10.0, keys: KeyProvider | None = N
             with store.entrusted(Operation.DOCTOR) as whole:
                 for name, look in _LOOKS.items():
                     yield _made(name, look, whole, where)
+                if isinstance(where, KafkaAddress):
+                    yield from _brokers(whole, where)
         except CheckpointError as error:
             yield _failed("access", error)
 
@@ -115,13 +103,15 @@ def _directory(directory: Path) -> Iterator[Check]:
         return
     yield _permissions(directory)
     yield _disk("disk", directory)
+    yield machine.file_system(directory)
+    yield state_of.snapshot(directory)
     wal = directory / f"{LOG_FILE}-wal"
     size = _size(wal)
     if size > LARGEST_WAL_BYTES:
         advice = "A process keeps reading an old state: close long subscriptions or stop forgotten processes."
-        yield Check("write-ahead log", State.WARN, f"{_human(size)} in {wal.name}", advice)
+        yield Check("write-ahead log", State.WARN, f"{human(size)} in {wal.name}", advice)
     else:
-        yield Check("write-ahead log", State.OK, f"{_human(size)}")
+        yield Check("write-ahead log", State.OK, f"{human(size)}")
 
 
 def _permissions(directory: Path) -> Check:
@@ -136,7 +126,7 @@ def _permissions(directory: Path) -> Check:
 
 def _disk(name: str, directory: Path) -> Check:
     usage = shutil.disk_usage(directory)
-    detail = f"{_human(usage.free)} of {_human(usage.total)} free at {directory}"
+    detail = f"{human(usage.free)} of {human(usage.total)} free at {directory}"
     if usage.free < max(LEAST_FREE_BYTES, min(usage.total * LEAST_FREE_SHARE, LARGEST_RESERVE)):
         return Check(name, State.WARN, detail, "Free some space: a full disk stops every write.")
     return Check(name, State.OK, detail)
@@ -146,9 +136,9 @@ def _disk(name: str, directory: Path) -> Check:
 
 
 def _topic(where: KafkaAddress) -> Check:
-    from eventlog.kafka.keys_topic import check_topics
-
     try:
+        from eventlog.kafka.keys_topic import check_topics  # refuses another version of the client than the one that it guards
+
         differences = check_topics(where)
     except CheckpointError as error:
         return _failed("topic", error)
@@ -156,6 +146,14 @@ def _topic(where: KafkaAddress) -> Check:
         advice = "The store does not open such a topic: correct it with Kafka's own tools."
         return Check("topic", State.FAIL, "; ".join(differences), advice)
     return Check("topic", State.OK, f"{where} has the settings that the store insists on")
+
+
+def _brokers(store: CheckpointStore, where: KafkaAddress) -> Iterator[Check]:
+    from eventlog.kafka.examination import replicas, transactions
+
+    partitions = store.log.identity.partitions
+    yield _made("replicas", lambda *_: replicas(where), store, where)
+    yield _made("transactions", lambda *_: transactions(where, partitions), store, where)
 
 
 def _existing(where: KafkaAddress) -> Path:
@@ -175,19 +173,6 @@ def _identity(store: CheckpointStore, where: DirectoryAddress | KafkaAddress) ->
     return Check("open", State.OK, f"{where}, store {identity.store_id}, {identity.partitions} partition{'s' * (identity.partitions > 1)}")
 
 
-def _encryption(store: CheckpointStore, _where: DirectoryAddress | KafkaAddress) -> Check:
-    keys = store.keys
-    if keys is None:
-        return Check("encryption", State.OK, "off: payloads are in clear text")
-    counts = status(keys.table, keys.provider)
-    held = sum(count.keys for count in counts if count.tenant)
-    stale = sum(count.keys for count in counts if not count.current)
-    detail = f"on, {held} data keys, wrapped by {keys.provider.source}"
-    if stale:
-        return Check("encryption", State.WARN, f"{detail}; {stale} by an earlier version", "Finish the rotation: `eventlog keys rotate`.")
-    return Check("encryption", State.OK, detail)
-
-
 def _log(store: CheckpointStore, _where: DirectoryAddress | KafkaAddress) -> Check:
     return Check("log", State.OK, f"ends at {store.position()}")
 
@@ -202,7 +187,7 @@ def _projection(store: CheckpointStore, where: DirectoryAddress | KafkaAddress) 
     if isinstance(where, DirectoryAddress) and path is not None and path.parent.resolve() != where.directory.resolve():
         advice = "Reports here are built privately from the last snapshot: slower to start, not less current."
         return Check("projection", State.WARN, f"in use by another process; up to date at {reached}", advice)
-    return Check("projection", State.OK, f"up to date at {reached}, {_human(0 if path is None else _size(path))}")
+    return Check("projection", State.OK, f"up to date at {reached}, {human(0 if path is None else _size(path))}")
 
 
 def _quarantine(store: CheckpointStore, _where: DirectoryAddress | KafkaAddress) -> Check:
@@ -228,47 +213,17 @@ def _gaps(store: CheckpointStore, _where: DirectoryAddress | KafkaAddress) -> Ch
     return Check("gaps", State.WARN, detail, "What compaction removed is gone from the log; `eventlog log ID` shows where.")
 
 
-def _archive(store: CheckpointStore, where: DirectoryAddress | KafkaAddress) -> Check:
-    directory = remembered(store.log.directory)
-    archive = None if directory is None else Archive(directory=directory)
-    if archive is not None:
-        archive.require()
-        archive.require_of(store.log.identity)
-    if isinstance(where, DirectoryAddress):
-        return Check("archive", State.OK, "none" if archive is None else f"{archive.directory}, up to {archive.end()}")
-    from eventlog.kafka.topic import TopicSpec
-
-    margin = archive_margin(store, archive, hold_ms=TopicSpec.of(where).hold_ms)
-    kept = "no archive" if archive is None else f"{archive.directory}, up to {archive.end()}"
-    left = f"{kept}; compaction may remove what is not archived in {margin.left_ms / 3_600_000:.1f} hours"
-    if margin.state is MarginState.SAFE:
-        return Check("archive", State.OK, left)
-    if archive is None:
-        advice = "What compaction removes is then only in this projection: keep an archive with `eventlog archive run --to DIR`."
-        return Check("archive", State.WARN, f"{kept}; revisions are older than half of the topic's hold", advice)
-    advice = "Run `eventlog archive run` now, and more often: with --every it keeps on."
-    if margin.state is MarginState.SHORT:
-        return Check("archive", State.WARN, f"{left}: less than half of the hold", advice)
-    return Check("archive", State.FAIL, f"{kept}; compaction may have overtaken it {-margin.left_ms / 3_600_000:.1f} hours ago", advice)
-
-
-def _access(store: CheckpointStore, _where: DirectoryAddress | KafkaAddress) -> Check:
-    recorder = store.recorder
-    if recorder is None:
-        return Check("access", State.OK, "accesses are not recorded")
-    start, end = recorder.log.start(), recorder.log.end()
-    return Check("access", State.OK, f"recorded, mode {recorder.mode}; the access log has {start} to {end}")
-
-
 _LOOKS: dict[str, Callable[[CheckpointStore, DirectoryAddress | KafkaAddress], Check]] = {
     "open": _identity,
-    "encryption": _encryption,
+    "encryption": lambda store, _: kept.encryption(store),
     "log": _log,
     "projection": _projection,
     "quarantine": _quarantine,
     "gaps": _gaps,
-    "archive": _archive,
-    "access": _access,
+    "archive": kept.archive,
+    "access": kept.access,
+    "clock": lambda store, _: state_of.clock(store),
+    "runs": lambda store, _: state_of.runs(store),
 }
 
 
@@ -277,12 +232,3 @@ def _size(path: Path) -> int:
         return path.stat().st_size
     except FileNotFoundError:
         return 0
-
-
-def _human(size: int) -> str:
-    number = float(size)
-    for unit in ("B", "KB", "MB", "GB", "TB"):
-        if number < 1024 or unit == "TB":
-            break
-        number /= 1024
-    return f"{number:.0f} {unit}" if unit == "B" or number >= 100 else f"{number:.1f} {unit}"

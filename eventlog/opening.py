@@ -77,6 +77,7 @@ def open_store(
     principal: Principal | None = None,
     reason: str | None = None,
     access: AccessMode | str | None = None,
+    looks_on: bool = False,
 ) -> CheckpointStore:
     """Opens a store that `create_store` or `eventlog init` has made. Close it, or use it as a context manager.
 
@@ -91,6 +92,8 @@ def open_store(
         principal: who asks: see `CheckpointStore.for_principal`. None: the local user, as an admin.
         reason: of the principal's, for the record of accesses.
         access: record accesses at least so strictly; the store's own mode when None, and never less than that.
+        looks_on: leave a directory's projection to other processes, and answer reports from a private one: for what stays open for long
+            beside an application. On Kafka a second process needs a `?state=` of its own in any case.
 
     Raises `NotAStore`, `ConfigurationError` (with every difference listed), `SchemaMismatch`, `Corrupted`, `StorageError`, `Busy`,
     `KeysUnavailable` (not there, or not the ones that the store was made with) or `Unavailable` (within 10 s).
@@ -108,7 +111,7 @@ def open_store(
         )
     actor = _login() if actor is None else actor
     if isinstance(where, DirectoryAddress):
-        parts = _directory(where, max_event_bytes, keys, wanted)
+        parts = _directory(where, max_event_bytes, keys, wanted, looks_on)
     else:
         parts = _topic(where, max_event_bytes, keys, wanted)
     return _opened(parts, tenant=tenant, actor=actor, timeout=timeout, principal=principal, reason=reason)
@@ -166,7 +169,9 @@ class _Parts(NamedTuple):
         )
 
 
-def _directory(where: DirectoryAddress, max_event_bytes: int | None, given: KeyProvider | None, wanted: AccessMode | None) -> _Parts:
+def _directory(
+    where: DirectoryAddress, max_event_bytes: int | None, given: KeyProvider | None, wanted: AccessMode | None, looks_on: bool
+) -> _Parts:
     log = EmbeddedLog(directory=where.directory, max_event_bytes=max_event_bytes or DEFAULT_MAX_EVENT_BYTES)
     log.open()
     with contextlib.ExitStack() as if_it_fails:
@@ -180,7 +185,8 @@ def _directory(where: DirectoryAddress, max_event_bytes: int | None, given: KeyP
         if_it_fails.pop_all()
     recorder = None if accesses is None else AccessRecorder(log=accesses, mode=mode).open()
     bodies = ArchivedBodies(state=where.directory)
-    return _Parts(log, Projector(log=log, directory=where.directory), False, keys, recorder, _erased(log), bodies)
+    projector = Projector(log=log, directory=where.directory, private=looks_on)
+    return _Parts(log, projector, False, keys, recorder, _erased(log), bodies)
 
 
 def _topic(

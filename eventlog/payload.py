@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import count
 from typing import Any
 
@@ -38,8 +38,34 @@ _EXACT = b" "
 _zstd = threading.local()
 
 
+class Written(dict[str, Any]):
+    """A payload whose JSON text is known before it is committed. Nobody may change it."""
+
+    __slots__ = ("text",)
+    text: bytes
+
+
+def with_texts(fields: dict[str, Any], texts: Mapping[str, bytes]) -> dict[str, Any]:
+    """The same payload, `Written` where that is possible.
+
+    Arguments:
+        texts: of some of the fields, as `dump_json` made them: these are not looked at again.
+    """
+    rest = {name: value for name, value in fields.items() if name not in texts}
+    if not texts or any(text[:1] == _EXACT for text in texts.values()) or not _is_plain(rest):
+        return fields
+    written = Written(fields)
+    try:
+        written.text = orjson.dumps({**fields, **{name: orjson.Fragment(text) for name, text in texts.items()}})
+    except (TypeError, ValueError):  # `dump_json` says what it is
+        return fields
+    return written
+
+
 def dump_json(payload: Any) -> bytes:
     """The JSON text of a payload, UTF-8. Raises `InvalidPayload` naming the path of what is not JSON."""
+    if type(payload) is Written:
+        return payload.text
     if not _is_plain(payload):
         _refuse(payload, "$", 0, count())
     try:

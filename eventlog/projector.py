@@ -1,6 +1,6 @@
-"""From a log to a projection: records become rows, gaps and quarantined records, and a projection is kept current.
+"""Keeps a projection current with a log.
 
-`interpret` is pure. `Projector` pulls from a log on demand (embedded); the Kafka log's tail pushes through the same function.
+`Projector` pulls from a log on demand (embedded); the Kafka log's tail pushes through the same `interpret`.
 """
 
 from __future__ import annotations
@@ -10,175 +10,32 @@ import os
 import shutil
 import tempfile
 import threading
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
-from eventlog import codec
-from eventlog.errors import Busy, CheckpointError, Corrupted, InvalidRequest, SchemaMismatch, StoreClosed
-from eventlog.event import EventHeader, misfit
-from eventlog.ids import CheckpointId
+from eventlog.diagnostics import Notice, tell, told_rebuild
+from eventlog.errors import Busy, CheckpointError, StoreClosed
+from eventlog.interpreting import QUARANTINED_BEFORE, head_of_row, interpret
 from eventlog.log import LogIdentity, Record
 from eventlog.position import Position
 from eventlog.projection_errors import translated
 from eventlog.projection_files import PROJECTION_FILE, SNAPSHOT_FILE, discard_file, rewritten
-from eventlog.rules import Head, judge
-from projections.engine import HeadRow, Projection
+from eventlog.rules import Head
+from projections.engine import Projection
 from projections.errors import ProjectionDamaged, ProjectionError, ProjectionForeign, ProjectionLocked
-from projections.rows import Batch, GapRow, QuarantineRow, RevisionRow
+from projections.rows import Batch, QuarantineRow
 from projections.snapshot import private_copy, snapshot
 
-QUARANTINED_BEFORE = "a record behind its last good revision breaks the rules"
 _BATCH_ROWS = 2_000  # facts: appender batches of about 1000 and more; beyond 2000 nothing is gained
 
 
-@dataclass(slots=True)
-class Interpreted:
-    """What a run of records turned out to be, and the heads behind it."""
-
-    rows: list[RevisionRow] = field(default_factory=list)
-    gaps: list[GapRow] = field(default_factory=list)
-    quarantined: list[QuarantineRow] = field(default_factory=list)
-    heads: dict[str, Head] = field(default_factory=dict)
-
-
-def interpret(
-    records: Sequence[Record],
-    *,
-    heads_of: Callable[[list[str]], Mapping[str, Head]],
-    blocked: Mapping[str, str],
-    keep_events: bool,
-    compacted_before: int,
-    partition_of: Callable[[str], int] | None = None,
-    known_gaps: Container[tuple[int, int]] = (),
-    encrypted: bool = False,
-) -> Interpreted:
-    """Judges records in the log's order against the heads before them.
-
-    Arguments:
-        heads_of: the current heads of the ids that it is given.
-        blocked: the checkpoints that are quarantined already, and why.
-        keep_events: whether rows carry the events' bytes.
-        compacted_before: milliseconds of the log's clock; what was recorded earlier may have lost its predecessors to compaction.
-        partition_of: where a checkpoint's records belong; None: there is one partition only.
-        known_gaps: partition and offset of records that are known to stand behind a gap, whatever their age.
-        encrypted: whether payloads must be sealed, or must not be.
-
-    A record that cannot be read, stands under a wrong key, or breaks the rules is quarantined, and every later record of its
-    checkpoint with it: what builds on a foreign record is not to be trusted either.
-    """
-    found = Interpreted()
-    blocked = dict(blocked)
-    decoded = [_decoded(record, partition_of, encrypted) for record in records]
-    ids = {each[0].checkpoint_id for each in decoded if not isinstance(each, str)}
-    heads = dict(heads_of(list(ids))) if ids else {}
-    for record, each in zip(records, decoded, strict=True):
-        if isinstance(each, str):
-            _quarantine(found, blocked, record, checkpoint_of(record, partition_of), each)
-            continue
-        header, digest = each
-        if header.checkpoint_id in blocked:
-            _quarantine(found, blocked, record, header.checkpoint_id, f"behind a quarantined record: {blocked[header.checkpoint_id]}")
-            continue
-        compacted = record.recorded_at < compacted_before or (record.partition, record.offset) in known_gaps
-        finding = judge(heads.get(header.checkpoint_id), header, compacted=compacted)
-        if finding.fault is not None:
-            _quarantine(found, blocked, record, header.checkpoint_id, finding.fault)
-            continue
-        if finding.missing is not None:
-            found.gaps.append(GapRow(record.partition, record.offset, header.checkpoint_id, *finding.missing, "compaction"))
-        found.rows.append(row_of(record, header, digest, keep_events=keep_events))
-        heads[header.checkpoint_id] = found.heads[header.checkpoint_id] = Head.of(
-            header, digest, record.partition, record.offset, record.recorded_at
-        )
-    return found
-
-
-def _decoded(record: Record, partition_of: Callable[[str], int] | None, encrypted: bool) -> tuple[EventHeader, bytes] | str:
-    """The header and hash, or why there are none."""
-    if record.damage is not None:
-        return record.damage
-    if record.value is None:
-        return "a tombstone that no purge wrote"
-    try:
-        header, digest = codec.decode_header(record.value)
-    except (Corrupted, SchemaMismatch) as error:
-        return str(error)
-    if record.key is not None and record.key != header.checkpoint_id.encode():
-        return f"its key is not the id of its checkpoint {header.checkpoint_id}"
-    if partition_of is not None and partition_of(header.checkpoint_id) != record.partition:
-        return f"it belongs to partition {partition_of(header.checkpoint_id)}"
-    return misfit(header, encrypted=encrypted) or (header, digest)
-
-
-def checkpoint_of(record: Record, partition_of: Callable[[str], int] | None) -> str | None:
-    """The checkpoint that a bad record stands in the way of: the one of its key, in whose partition compaction would keep it."""
-    try:
-        key = (record.key or b"").decode("ascii")
-        checkpoint_id = CheckpointId(key)
-    except (UnicodeDecodeError, InvalidRequest):
-        return None
-    elsewhere = partition_of is not None and partition_of(checkpoint_id) != record.partition
-    return None if checkpoint_id != key or elsewhere else checkpoint_id
-
-
-def _quarantine(found: Interpreted, blocked: dict[str, str], record: Record, checkpoint_id: str | None, reason: str) -> None:
-    found.quarantined.append(
-        QuarantineRow(record.partition, record.offset, record.recorded_at, checkpoint_id, reason, record.key, record.value)
-    )
-    if checkpoint_id is not None:
-        blocked.setdefault(checkpoint_id, reason)
-
-
-def row_of(record: Record, header: EventHeader, digest: bytes, *, keep_events: bool) -> RevisionRow:
-    """A good record as a row."""
-    assert record.value is not None
-    return RevisionRow(
-        record.partition,
-        record.offset,
-        record.recorded_at,
-        header.checkpoint_id,
-        header.revision,
-        header.event_id,
-        header.run_id,
-        header.type,
-        header.tenant,
-        header.kind,
-        header.schema_version,
-        header.phase,
-        header.updated_at,
-        header.actor,
-        header.labels,
-        header.usage,
-        header.payload_size,
-        len(record.value) if record.moved is None else record.moved,
-        header.payload_digest,
-        header.encoding,
-        None if header.encryption is None else header.encryption["key_id"],
-        digest,
-        header.previous_hash,
-        record.value if keep_events else None,
-    )
-
-
-def head_of_row(row: HeadRow | RevisionRow) -> Head:
-    """The head that a projection keeps, or that a row on its way there will be."""
-    return Head(
-        row.checkpoint_id,
-        row.event_id,
-        row.type,
-        row.tenant,
-        row.run_id,
-        row.revision,
-        row.kind,
-        row.schema_version,
-        dict(row.usage),
-        row.event_hash,
-        row.partition,
-        row.offset,
-        row.recorded_at,
-    )
+def tell_quarantined(store: str, rows: Sequence[QuarantineRow]) -> None:
+    """One notice a batch, with its first record. `doctor` says why: a reason may quote what a foreign record holds."""
+    if rows:
+        partition, offset, _, checkpoint_id, *_ = rows[0]
+        tell(Notice.QUARANTINED, store=store, events=len(rows), checkpoint_id=checkpoint_id, partition=partition, offset=offset)
 
 
 class Readable(Protocol):
@@ -214,11 +71,12 @@ def follow(
     partition_of: Callable[[str], int] | None = None,
     known_gaps: Container[tuple[int, int]] = (),
     progress: Callable[[int], None] | None = None,
+    quarantined: Callable[[Sequence[QuarantineRow]], None] | None = None,
 ) -> None:
     """Brings a projection up to the log's end. Killed at any instruction, it goes on where the last transaction ended.
 
-    `progress` is called with the number of records of each batch. The other arguments are those of `interpret`; `compacted_before` is asked
-    anew for each batch, since compaction goes on while the log is read.
+    `progress` is called with the number of records of each batch, `quarantined` with those that are set aside. The other arguments are
+    those of `interpret`; `compacted_before` is asked anew for each batch, since compaction goes on while the log is read.
     """
 
     def heads_of(ids: list[str]) -> dict[str, Head]:
@@ -240,10 +98,12 @@ def follow(
             known_gaps=known_gaps,
             encrypted=log.identity.encrypted,
         )
-        for quarantined in found.quarantined:
-            if quarantined.checkpoint_id is not None:
-                blocked.setdefault(quarantined.checkpoint_id, quarantined.reason)
+        for each in found.quarantined:
+            if each.checkpoint_id is not None:
+                blocked.setdefault(each.checkpoint_id, each.reason)
         projection.apply(Batch(dict(reached.offsets), found.rows, found.gaps, found.quarantined))
+        if quarantined is not None:
+            quarantined(found.quarantined)
         if progress is not None:
             progress(len(pending))
         pending.clear()
@@ -260,11 +120,12 @@ class Projector:
     """Keeps the projection of an embedded log, brought up to the log's end whenever something is asked of it.
 
     The directory's projection belongs to one process. Another one that asks meanwhile builds a private one, from the last
-    snapshot on, and throws it away when it closes.
+    snapshot on, and throws it away when it closes; so does one that is there to look on (`private`), for as long as it likes.
     """
 
-    def __init__(self, *, log: Followed, directory: Path) -> None:
+    def __init__(self, *, log: Followed, directory: Path, private: bool = False) -> None:
         self._log = log
+        self._keeps_off = private
         self._directory = directory
         self._projection: Projection | None = None
         self._private: tempfile.TemporaryDirectory[str] | None = None
@@ -280,7 +141,7 @@ class Projector:
             if self._projection is None:
                 self._projection = self._open()
             with self._let_go_when_damaged():
-                follow(self._log, self._projection, keep_events=False)
+                follow(self._log, self._projection, keep_events=False, quarantined=partial(tell_quarantined, "embedded"))
             return self._projection
 
     def rebuild(self, progress: Callable[[int], None] | None = None, archived: Archived | None = None) -> None:
@@ -289,7 +150,7 @@ class Projector:
         `archived`: the log's archive, whose events are read before the log's own.
         """
         self._require_open()
-        with self._lock, translated(self._directory):
+        with self._lock, told_rebuild("embedded"), translated(self._directory):
             self._require_open()
             if self._projection is None:
                 self._projection = self._open(rebuilding=True)
@@ -375,6 +236,8 @@ class Projector:
     def _open(self, *, rebuilding: bool = False) -> Projection:
         path = self._directory / PROJECTION_FILE
         try:
+            if self._keeps_off:
+                return self._open_private()
             return self._make(path).open()
         except ProjectionLocked:
             return self._open_private()

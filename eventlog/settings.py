@@ -43,6 +43,8 @@ class Settings(BaseSettings):
     keys: str | None = None  # of an encrypted store, where it does not remember them rightly: see `provider_of`
     timeout: Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)] = DEFAULT_SECONDS
     format: Literal["table", "json", "csv"] = "table"
+    log_format: Literal["text", "json"] | None = None  # of the log on stderr; None: there is none
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
 
     @classmethod
     def settings_customise_sources(

@@ -85,7 +85,7 @@ class CheckpointStore:
         self.metrics = metrics_of(log.kind)
         self._watched = OpenStore(log, catalog)
         if not shares:  # otherwise its parts are another store's, which reports them
-            self.metrics.opened(self._watched)
+            self._watched.opened()
 
     def for_principal(self, principal: Principal, *, reason: str | None = None) -> PrincipalStore:
         """The same store as a principal has it: limited to their tenant and roles, every access on record. The actor is the subject.
@@ -335,8 +335,7 @@ class CheckpointStore:
 
     def close(self) -> None:
         """Waits for what is under way, then lets go of every file, connection, thread and key. Closing twice is harmless."""
-        self.metrics.closed(self._watched)
-        with contextlib.ExitStack() as parts:  # each, whatever becomes of the others; the last one first
+        with self._watched.closing(), contextlib.ExitStack() as parts:  # each, whatever becomes of the others; the last one first
             if self._keys is not None:
                 parts.callback(self._keys.close)
             if self.recorder is not None:

@@ -19,6 +19,7 @@ from eventlog.backup.record import origins_of
 from eventlog.errors import CheckpointError, HistoryRemoved
 from eventlog.event import CheckpointEvent, EventHeader, EventType, check_body, misfit
 from eventlog.findings import MOST_FINDINGS, Fault, FaultKind, MissingRevisions, Verification
+from eventlog.interpreting import checkpoint_of, row_of
 from eventlog.log import Record
 from eventlog.position import Position
 from eventlog.privacy.access_verification import verify_accesses
@@ -27,7 +28,6 @@ from eventlog.privacy.principals import Operation
 from eventlog.privacy.recorder import AccessRecorder
 from eventlog.projection_check import compare_heads, compare_rows
 from eventlog.projection_errors import translated
-from eventlog.projector import checkpoint_of, row_of
 from eventlog.rules import Head, judge
 from eventlog.store import CheckpointStore
 from projections.checking import HeadPlace, quarantined_places

@@ -8,6 +8,7 @@ Environment:
     EVENTLOG_REQUIRE_BROKER=1       no Java or Maven: fail, where otherwise the tests that need a broker are skipped
     EVENTLOG_REQUIRE_STRACE=1       no strace: fail, where otherwise the tests that inject faults are skipped
     EVENTLOG_REQUIRE_SOFTHSM=1      no SoftHSM2: fail, where otherwise the tests of keys in a token are skipped
+    EVENTLOG_REQUIRE_PROMTOOL=1     no promtool: fail, where otherwise the tests of alert rules are skipped
     EVENTLOG_SHARED=DIR             the folder with `data/` in it; default: `shared` beside the checkout
     EVENTLOG_REQUIRE_SHARED=1       no sample data: fail, where otherwise the tests that need it are skipped
 """
@@ -119,6 +120,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         _skip_or_fail("NO STRACE", "strace not found; install it to inject faults", "EVENTLOG_REQUIRE_STRACE")
     if item.get_closest_marker("softhsm") is not None and softhsm_module() is None:
         _skip_or_fail("NO SOFTHSM", "softhsm2-util or its module not found; install Debian's softhsm2", "EVENTLOG_REQUIRE_SOFTHSM")
+    if item.get_closest_marker("promtool") is not None and shutil.which("promtool") is None:
+        _skip_or_fail("NO PROMTOOL", "promtool not found; it comes with Debian's prometheus", "EVENTLOG_REQUIRE_PROMTOOL")
     if item.get_closest_marker("shared_data") is not None and not _shared_data().is_dir():
         _skip_or_fail("NO SAMPLE DATA", f"no folder {_shared_data()}; set EVENTLOG_SHARED", "EVENTLOG_REQUIRE_SHARED")
 
@@ -131,7 +134,7 @@ def _skip_or_fail(what: str, why: str, required_by: str) -> None:
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     reasons = [str(report.longrepr[2]) for report in terminalreporter.stats.get("skipped", []) if isinstance(report.longrepr, tuple)]
-    for what in ("NO BROKER", "NO STRACE", "NO SOFTHSM", "NO SAMPLE DATA"):
+    for what in ("NO BROKER", "NO STRACE", "NO SOFTHSM", "NO PROMTOOL", "NO SAMPLE DATA"):
         matching = [reason for reason in reasons if f"{what}: " in reason]
         if matching:
             terminalreporter.write_line(

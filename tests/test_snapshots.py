@@ -25,6 +25,7 @@ from eventlog import errors, recovery, retention
 from eventlog.embedded_files import create
 from eventlog.errors import CheckpointError
 from eventlog.metrics import registry
+from eventlog.metrics.survey import families
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 SCHEMAS = Path(__file__).resolve().parents[1] / "schemas"
@@ -114,7 +115,7 @@ def embedded_format() -> Iterator[str]:
 
 def metrics() -> Iterator[str]:
     """Every metric: its type, labels and their values, and the bounds of its buckets; dashboards and alerts are made of them."""
-    for metric in sorted(registry().collect(), key=lambda each: each.name):
+    for metric in sorted([*registry().collect(), *families()], key=lambda each: each.name):
         yield f"{metric.type} {metric.name}: {metric.documentation}"
         if metric.type == "gauge":
             continue  # their series are those of the stores that happen to be open

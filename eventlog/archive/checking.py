@@ -9,10 +9,10 @@ from eventlog import codec
 from eventlog.archive.directory import Archive, Segment
 from eventlog.archive.manifest import places_digest
 from eventlog.errors import CheckpointError, Corrupted
+from eventlog.interpreting import row_of
 from eventlog.log import Record
 from eventlog.merkle import Tree, leaf_hash
 from eventlog.projection_errors import translated
-from eventlog.projector import row_of
 from projections.archive import read_segment
 from projections.rows import RevisionRow
 

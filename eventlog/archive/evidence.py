@@ -16,12 +16,12 @@ from eventlog.archive.directory import Archive
 from eventlog.errors import CheckpointError
 from eventlog.event import GENESIS, CheckpointEvent, EventType
 from eventlog.findings import Fault, FaultKind, Verification
+from eventlog.interpreting import row_of
 from eventlog.log import Record
 from eventlog.merkle import Tree, leaf_hash
 from eventlog.position import Position
 from eventlog.projection_check import compare_rows
 from eventlog.projection_errors import translated
-from eventlog.projector import row_of
 from eventlog.store import CheckpointStore
 from projections.rows import RevisionRow
 

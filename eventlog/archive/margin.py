@@ -6,6 +6,7 @@ import time
 from enum import StrEnum
 from typing import NamedTuple
 
+from eventlog.address import DirectoryAddress, KafkaAddress
 from eventlog.archive.directory import Archive
 from eventlog.position import Position
 from eventlog.projection_errors import translated
@@ -46,3 +47,14 @@ def archive_margin(store: CheckpointStore, archive: Archive | None, *, hold_ms: 
     left = hold_ms if oldest is None else oldest + hold_ms - now
     state = MarginState.OVERTAKEN if left < 0 else MarginState.SHORT if 2 * left < hold_ms else MarginState.SAFE
     return ArchiveMargin(state, oldest, hold_ms, left)
+
+
+def margin_of(store: CheckpointStore, where: DirectoryAddress | KafkaAddress, archive: Archive | None) -> ArchiveMargin | None:
+    """The margin of the store at an address, whose topic's hold is part of it; None for a directory, from which only `compact` takes
+    anything, and only what is archived. Raises as `archive_margin` does.
+    """
+    if isinstance(where, DirectoryAddress):
+        return None
+    from eventlog.kafka.topic import TopicSpec
+
+    return archive_margin(store, archive, hold_ms=TopicSpec.of(where).hold_ms)

@@ -16,13 +16,13 @@ from eventlog.archive.manifest import FORMAT_VERSION, ArchivedGap, Manifest, pla
 from eventlog.archive.remembered import remember
 from eventlog.catalog import Catalog
 from eventlog.errors import Corrupted, HistoryRemoved, InvalidRequest
+from eventlog.interpreting import row_of
 from eventlog.log import Log, LogIdentity, Record
 from eventlog.merkle import EMPTY_ROOT, Tree, leaf_hash
 from eventlog.position import Position
 from eventlog.privacy.guard import Access
 from eventlog.privacy.principals import Operation
 from eventlog.projection_errors import translated
-from eventlog.projector import row_of
 from eventlog.store import CheckpointStore
 from projections import stream
 from projections.archive import write_segment

@@ -5,7 +5,6 @@ Whatever is slow to import (DuckDB, Kafka) is imported inside the commands that 
 
 from __future__ import annotations
 
-import logging
 import os
 import sys
 from typing import Annotated, Any
@@ -23,6 +22,7 @@ from eventlog.cli import (
     failures,
     intake,
     keys,
+    metrics,
     migrate,
     recovery,
     reports,
@@ -32,7 +32,17 @@ from eventlog.cli import (
     tail,
     topics,
 )
-from eventlog.cli.command import ActorOption, AsOption, FormatOption, RoleOption, StoreOption, TenantOption, TimeoutOption
+from eventlog.cli.command import (
+    ActorOption,
+    AsOption,
+    FormatOption,
+    LogFormatOption,
+    LogLevelOption,
+    RoleOption,
+    StoreOption,
+    TenantOption,
+    TimeoutOption,
+)
 from eventlog.cli.output import OutputFormat
 from eventlog.cli.session import Given, Session
 from eventlog.errors import CheckpointError
@@ -117,10 +127,22 @@ def _common(
     role: RoleOption = None,
     timeout: TimeoutOption = None,
     output_format: FormatOption = None,
+    log_format: LogFormatOption = None,
+    log_level: LogLevelOption = None,
     version: Annotated[bool, typer.Option("--version", help="Print the version and end.", callback=_print_version, is_eager=True)] = False,  # noqa: ARG001
 ) -> None:
     ctx.obj = _Shared()
-    ctx.obj.given = Given(store=store, tenant=tenant, actor=actor, acting_as=acting_as, role=role, timeout=timeout, format=output_format)
+    ctx.obj.given = Given(
+        store=store,
+        tenant=tenant,
+        actor=actor,
+        acting_as=acting_as,
+        role=role,
+        timeout=timeout,
+        format=output_format,
+        log_format=log_format,
+        log_level=log_level,
+    )
 
 
 for _group in (
@@ -132,6 +154,7 @@ for _group in (
     reports,
     intake,
     stores,
+    metrics,
     retention,
     erasures,
     archives,
@@ -149,6 +172,4 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")  # a terminal that cannot show a character is no reason to fail
-    # The Kafka client warns of slow moments and of every lost connection; what it means for a command comes as an error.
-    logging.getLogger("kafka").addHandler(logging.NullHandler())
     app(prog_name="eventlog")

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from eventlog.cli.logs import LogFormat, LogLevel, begin_logging
 from eventlog.cli.output import OutputFormat
 from eventlog.cli.session import Given, Session
 
@@ -64,6 +65,20 @@ FormatOption = Annotated[
     typer.Option("--format", help="How to print data; else table (EVENTLOG_FORMAT).", rich_help_panel=COMMON, show_default=False),
 ]
 
+LogFormatOption = Annotated[
+    LogFormat | None,
+    typer.Option(
+        "--log-format",
+        help="Log on stderr what an operator is to know; else nothing (EVENTLOG_LOG_FORMAT).",
+        rich_help_panel=COMMON,
+        show_default=False,
+    ),
+]
+LogLevelOption = Annotated[
+    LogLevel | None,
+    typer.Option("--log-level", help="From which level on; else info (EVENTLOG_LOG_LEVEL).", rich_help_panel=COMMON, show_default=False),
+]
+
 _OPTIONS: dict[str, Any] = {
     "store": StoreOption,
     "tenant": TenantOption,
@@ -115,7 +130,9 @@ def with_session(function: Callable[..., None], common: tuple[str, ...]) -> Call
     def run(ctx: typer.Context, **values: Any) -> None:
         given = Given(**{option: values.pop(option) for option in common})
         ctx.obj.given = given.over(ctx.obj.given)
-        function(Session(given=ctx.obj.given), **values)
+        session = Session(given=ctx.obj.given)
+        with begin_logging(session.log_format, session.log_level):
+            function(session, **values)
 
     keyword = inspect.Parameter.KEYWORD_ONLY
     shared = [inspect.Parameter(option, keyword, default=None, annotation=_OPTIONS[option]) for option in common]

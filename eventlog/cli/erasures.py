@@ -84,7 +84,7 @@ def erase(
         raise InvalidRequest("--reason", "is missing", hint="Say why: it is what the trail will answer.")
     if certificate is not None and not certificate.absolute().parent.is_dir():
         raise InvalidRequest("--certificate", f"the directory of {certificate} does not exist")
-    with session.store(without_keys=True) as store:
+    with session.store(keys_if_there=True) as store:  # needed to read what is held; nothing else is opened
         archives = archive or []
         if dry_run or (not yes and sys.stdin.isatty()):
             planned = plan(store, selection, archives=archives)

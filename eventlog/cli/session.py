@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from eventlog.cli.logs import LogFormat, LogLevel
 from eventlog.cli.output import Output, OutputFormat
-from eventlog.errors import InvalidRequest
+from eventlog.errors import InvalidRequest, KeysUnavailable
 
 if TYPE_CHECKING:
     from eventlog.privacy.principals import Principal
@@ -29,6 +30,8 @@ class Given:
     role: str | None = None
     timeout: float | None = None
     format: OutputFormat | None = None
+    log_format: LogFormat | None = None
+    log_level: LogLevel | None = None
 
     def over(self, other: Given) -> Given:
         """These options, and those of `other` where these are not given."""
@@ -58,6 +61,16 @@ class Session:
     @property
     def output(self) -> Output:
         return Output(output_format=self._given.format or OutputFormat(self.settings.format))
+
+    @property
+    def log_format(self) -> LogFormat | None:
+        """How the log on stderr is to look; None: there is none."""
+        given = self._given.log_format or self.settings.log_format
+        return None if given is None else LogFormat(given)
+
+    @property
+    def log_level(self) -> LogLevel:
+        return self._given.log_level or LogLevel(self.settings.log_level)
 
     @property
     def address(self) -> str:
@@ -124,27 +137,42 @@ class Session:
         return provider_of(self.settings.keys)
 
     @contextmanager
-    def store(self, *, without_keys: bool = False) -> Iterator[CheckpointStore]:
-        """The store, open for the length of the block; `without_keys`: payloads of an encrypted one stay sealed."""
-        from eventlog.opening import open_store
+    def store(self, *, without_keys: bool = False, keys_if_there: bool = False, looks_on: bool = False) -> Iterator[CheckpointStore]:
+        """The store, open for the length of the block.
+
+        Arguments:
+            without_keys: payloads of an encrypted one stay sealed.
+            keys_if_there: they stay sealed when the keys are gone, instead of an error.
+            looks_on: leave the projection to others; see `open_store`.
+        """
         from eventlog.privacy.providers import NoKeys
 
         keys = NoKeys() if without_keys else self.keys
-        try:
-            with open_store(
-                self.address,
-                tenant=self.tenant,
-                actor=self.actor,
-                timeout=self.timeout,
-                keys=keys,
-                principal=self.principal,
-                reason=self.settings.reason,
-                access=self.settings.access,
-            ) as store:
-                yield store
-        finally:
+        with ExitStack() as parts:
             if keys is not None:
-                keys.close()
+                parts.callback(keys.close)
+            try:
+                store = parts.enter_context(self._open(keys, looks_on=looks_on))
+            except KeysUnavailable:
+                if not keys_if_there:
+                    raise
+                store = parts.enter_context(self._open(NoKeys(), looks_on=looks_on))
+            yield store
+
+    def _open(self, keys: KeyProvider | None, *, looks_on: bool) -> CheckpointStore:
+        from eventlog.opening import open_store
+
+        return open_store(
+            self.address,
+            tenant=self.tenant,
+            actor=self.actor,
+            timeout=self.timeout,
+            keys=keys,
+            principal=self.principal,
+            reason=self.settings.reason,
+            access=self.settings.access,
+            looks_on=looks_on,
+        )
 
     @contextmanager
     def progress(self, what: str, *, total: float | None = None, is_bytes: bool = False) -> Iterator[Callable[[float, str], None]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,6 +23,7 @@ from eventlog.event import EventType
 from eventlog.holds.refusals import Wanted
 from eventlog.ids import CheckpointId, EventId
 from eventlog.merkle import Tree, leaf_hash
+from eventlog.privacy.guard import Access
 from eventlog.privacy.principals import Operation
 from eventlog.store import CheckpointStore
 
@@ -34,13 +35,6 @@ NOT_REACHED = (
 NOT_REACHED_ON_KAFKA = (
     "projections of other processes, in other state directories: copy the register into each and run `eventlog erase apply`",
 )
-
-Recorder = Callable[[str, str, Sequence[str], str], str | None]  # what, by whom, which, why; the access log's head (hex), if there is one
-
-
-def nobody_records(what: str, actor: str, checkpoint_ids: Sequence[str], reason: str) -> str | None:  # noqa: ARG001
-    """For a store without an access log."""
-    return None
 
 
 class Planned(NamedTuple):
@@ -74,7 +68,6 @@ def erase(
     actor: str,
     reason: str,
     archives: Sequence[Path] = (),
-    recorder: Recorder = nobody_records,
 ) -> Certificate:
     """Erases every payload of the checkpoints that a selection means now. There is no way back.
 
@@ -85,21 +78,21 @@ def erase(
         actor: who erases; 1 to 200 characters, for the trail.
         reason: why; 1 to 1000 characters. It is kept for ever: no personal data.
         archives: directories besides the one that the store remembers.
-        recorder: is told before anything is done, and when it is done; answers with the head of the access log.
 
     Returns the certificate, which is also kept beside the register. Killed or failed on the way, start the same erasure again: it goes on
     where it ended. Raises `NotFound` (nothing is meant), `HeldByLegalHold` (nothing was erased), `Busy` (another erasure is under way),
-    `ErasureIncomplete` naming the places that were not visited, and before anything is destroyed what `CheckpointStore.delete` raises.
+    `ErasureIncomplete` naming the places that were not visited, and before anything is destroyed what `CheckpointStore.delete` raises, or
+    `MissingRight` for who may not read the access log. `AuditUnavailable` at the very end: it is done, the certificate is in the register.
     """
     check_text("actor", actor, MAX_ACTOR)
     check_text("reason", reason, MAX_REASON)
     with store.entrusted(Operation.ERASE) as whole:
-        return _erased(whole, selection, actor, reason, archives, recorder)
+        made = _erased(whole, selection, actor, reason, archives)
+    announce(store, Operation.ERASE, made.hash)
+    return made
 
 
-def _erased(
-    store: CheckpointStore, selection: Selection, actor: str, reason: str, archives: Sequence[Path], recorder: Recorder
-) -> Certificate:
+def _erased(store: CheckpointStore, selection: Selection, actor: str, reason: str, archives: Sequence[Path]) -> Certificate:
     register = register_of(store.log.directory, store.log.identity.store_id)
     with register.locked():
         begun_at = _now()
@@ -107,8 +100,8 @@ def _erased(
         ids = _resolved(store, selection)
         for each in ids:
             store._deleter.require_not_held(latest_header(store, each), wanted=Wanted.ERASE, reason=reason)
+        access_head(store)  # whoever may not read it learns that before anything is destroyed
         passed(Step.CHECKED)
-        recorder("erasing", actor, ids, reason)
         ends = end_all(store, ids, actor=actor, unheld=reason)
         passed(Step.DELETED)
         erasure = str(EventId.new())
@@ -137,7 +130,7 @@ def _erased(
             bytes_due_at=_bytes_due_at(store, ends),
             places=tuple(places),
             not_reached=NOT_REACHED if isinstance(store.log, EmbeddedLog) else NOT_REACHED + NOT_REACHED_ON_KAFKA,
-            access_head=recorder("erased", actor, ids, reason),
+            access_head=access_head(store),
             previous=last_certificate(register),
         )
         certify(store, register, made, kind="certified")
@@ -158,6 +151,16 @@ def visit_all(store: CheckpointStore, ids: Sequence[str], archives: Sequence[Pat
     if missed:
         raise ErasureIncomplete(missed) from cause
     return found
+
+
+def access_head(store: CheckpointStore) -> str | None:
+    """What the access log holds when a certificate is made; None where accesses are not recorded."""
+    return None if store.recorder is None else store.recorder.head()
+
+
+def announce(store: CheckpointStore, operation: Operation, certificate: str) -> None:
+    """Puts a certificate on record by its hash: the access log and the certificates vouch for each other."""
+    store.announce(Access(operation, target=f"certificate {certificate}"))
 
 
 def certify(store: CheckpointStore, register: Register, made: Certificate, *, kind: str) -> None:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from eventlog.erasure import certificate as certificates
 from eventlog.erasure.certificate import Certificate, Place
-from eventlog.erasure.erasing import certify, last_certificate
+from eventlog.erasure.erasing import access_head, announce, certify, last_certificate
 from eventlog.erasure.places import Compacted
 from eventlog.erasure.register import register_of
 from eventlog.privacy.principals import Operation
@@ -28,7 +28,11 @@ def finish(store: CheckpointStore) -> list[Finished]:
     Nothing on an embedded log, where an erasure is complete when it returns. Raises `Busy`, `Unavailable`, `Corrupted` or `StorageError`.
     """
     with store.entrusted(Operation.ERASE_FINISH) as whole:
-        return _finished(whole)
+        found = _finished(whole)
+    for each in found:
+        if each.certificate is not None:
+            announce(store, Operation.ERASE_FINISH, each.certificate)
+    return found
 
 
 def _finished(store: CheckpointStore) -> list[Finished]:
@@ -55,6 +59,7 @@ def _finished(store: CheckpointStore) -> list[Finished]:
                     completed_at=now,
                     bytes_gone_at=now,
                     places=(*each.places, Place("topic", f"read up to {position}", len(each.checkpoints), 0, "DELETED events only")),
+                    access_head=access_head(store),
                     previous=last_certificate(register),
                     completes=each.hash,
                 )

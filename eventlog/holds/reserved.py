@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from eventlog.checkpoint import Checkpoint, Receipt
-from eventlog.errors import CheckpointError, Corrupted, SchemaMismatch
+from eventlog.errors import CheckpointError, Corrupted, KeysUnavailable, SchemaMismatch
 from eventlog.event import CheckpointEvent, EventType
 from eventlog.ids import CheckpointId, RunId
 from eventlog.log import Log
@@ -58,12 +58,17 @@ class ReservedStreams:
         return None if found is None else found.checkpoint
 
     def revision(self, checkpoint_id: CheckpointId, kind: str, *, at_least: Position | None = None) -> Revision | None:
-        """The latest revision; None: there is none. Raises `Corrupted` when it was deleted past the store, `SchemaMismatch`."""
+        """The latest revision; None: there is none. Raises `Corrupted` when it was deleted past the store, `SchemaMismatch`,
+        `KeysUnavailable`: without keys nobody can tell what is held.
+        """
         if self.log.place(checkpoint_id, at_least=at_least) is None:
             return None
         record = self.log.latest(checkpoint_id)
         assert record is not None
-        found = read_revision(record, None, self._json_text)
+        try:
+            found = read_revision(record, None, self._json_text)
+        except KeysUnavailable as error:
+            raise KeysUnavailable(error.source, f"{error.problem}; legal holds are sealed as all payloads are") from error
         if found.type is EventType.DELETED:
             raise Corrupted(f"checkpoint {checkpoint_id}", f"it is a {found.checkpoint.kind}, which nobody may delete, and was deleted")
         if (found.checkpoint.tenant, found.checkpoint.kind, found.checkpoint.schema_version) != (TENANT, kind, VERSION):

@@ -19,7 +19,7 @@ from kafka.admin import OffsetSpec
 from kafka.errors import KafkaError
 
 from eventlog.address import KafkaAddress
-from eventlog.errors import AuditUnavailable, CheckpointError, ConfigurationError, InvalidRequest, NotAStore
+from eventlog.errors import AuditUnavailable, CheckpointError, ConfigurationError, InvalidRequest, MissingRight, NotAStore
 from eventlog.group_commit import GroupCommit, LeaderInterrupted
 from eventlog.kafka.client import TransactionalProducer, admin, consumer, discard, plain_producer, require_topic, translated
 from eventlog.kafka.rights import Operation
@@ -238,7 +238,8 @@ class KafkaAccessLog:
             self._chain.renew()
             self._discard()
             if isinstance(error, CheckpointError):
-                raise AuditUnavailable(str(self.address), str(error)) from error
+                hint = error.hint if isinstance(error, MissingRight) else None  # the command that grants it
+                raise AuditUnavailable(str(self.address), str(error), hint=hint) from error
             raise
         return [None] * len(events)
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import logging
 import time
 from collections.abc import Callable, Iterator
 from importlib.metadata import version
@@ -27,6 +26,7 @@ from kafka.net.transport import KafkaSSLTransport, KafkaTCPTransport
 from eventlog.address import KafkaAddress
 from eventlog.errors import CheckpointError, ConfigurationError, InvalidRequest, Unavailable
 from eventlog.kafka.boundaries import Boundary, passed
+from eventlog.kafka.client_log import be_discreet
 from eventlog.kafka.refusals import is_not_let_in, refusal
 from eventlog.kafka.rights import Operation
 from eventlog.kafka.security import SECURITY_SETTINGS, security
@@ -51,8 +51,6 @@ _FETCH_BYTES = 16 << 20
 
 CLIENT_SETTINGS = frozenset({"client_id"})
 STORE_SETTINGS = frozenset({"state", "hold_ms", "access_retention_ms"})
-
-logging.getLogger("kafka").addHandler(logging.NullHandler())  # quiet unless the application wants to hear it
 
 
 class HonestConnections(KafkaConnectionManager):  # type: ignore[misc]
@@ -139,7 +137,10 @@ def _answers_before_the_end(receive: Callable[[Any], tuple[bytes, Any]]) -> Call
 
 
 def install_guards() -> None:
-    """Patches what no option reaches. Raises `ConfigurationError` with any other version of the client."""
+    """Patches what no option reaches, and keeps payloads and passwords out of the client's log.
+
+    Raises `ConfigurationError` with any other version of the client.
+    """
     found = version("kafka-python")
     if found != GUARDED_VERSION:
         raise ConfigurationError(
@@ -149,6 +150,7 @@ def install_guards() -> None:
     Fetcher.PartitionRecords._contains_abort_marker = _contains_abort_marker
     for transport in (KafkaTCPTransport, KafkaSSLTransport):
         transport._sock_recv = _answers_before_the_end(transport.__dict__["_sock_recv"])
+    be_discreet()
 
 
 def client_settings(address: KafkaAddress) -> dict[str, Any]:

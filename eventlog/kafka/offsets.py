@@ -34,6 +34,7 @@ class OpenTransaction(NamedTuple):
 
     producer_id: int
     offset: int  # of its first record
+    written_at: int  # when its producer last wrote, milliseconds since 1970 UTC by the broker's clock
 
 
 class Offsets:
@@ -73,7 +74,7 @@ class Offsets:
         except (KafkaError, CheckpointError):
             return None  # only asked to say more in an error; without the right to describe the topic it says less
         opened = [
-            OpenTransaction(each.producer_id, each.current_transaction_start_offset)
+            OpenTransaction(each.producer_id, each.current_transaction_start_offset, each.last_timestamp)
             for each in found
             if each.current_transaction_start_offset >= 0
         ]

@@ -8,6 +8,7 @@ import threading
 from kafka.errors import KafkaError
 
 from eventlog.address import KafkaAddress
+from eventlog.diagnostics import Notice, tell
 from eventlog.errors import CheckpointError, ConfigurationError, Unavailable
 from eventlog.kafka.boundaries import Boundary, passed
 from eventlog.kafka.client import TransactionalProducer, discard, producer, require_topic, translated
@@ -100,6 +101,7 @@ class Ownership:
         with self._lock:
             self.takeovers += 1
         metrics_of("kafka").taken_over()
+        tell(Notice.PARTITION_TAKEN_OVER, store="kafka", topic=self._address.topic, partition=partition)
         return owner
 
     def refusal(self, error: KafkaError, partition: int) -> CheckpointError | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from enum import Enum
 from typing import Any
@@ -12,6 +12,7 @@ from kafka.errors import KafkaError
 
 from eventlog import codec, retry
 from eventlog.checkpoint import Receipt, from_millis
+from eventlog.diagnostics import Notice, tell
 from eventlog.errors import CheckpointError, Conflict, NotFound, Quarantined
 from eventlog.event import GENESIS
 from eventlog.ids import EventId
@@ -22,7 +23,7 @@ from eventlog.kafka.doubts import Doubts
 from eventlog.kafka.ownership import Hold, Ownership
 from eventlog.kafka.refusals import REFUSED
 from eventlog.kafka.view import View
-from eventlog.kafka.waiting import Item
+from eventlog.kafka.waiting import Item, named_by
 from eventlog.position import Position
 from eventlog.rules import Head, Proposal, Verdict, decide, rejection, unmet
 
@@ -178,7 +179,7 @@ class PartitionWriter:
             self._give_up()  # whoever is first in line waits for a take-over that begins after it asked
             return True
         passed(Boundary.VALIDATING)
-        heads = self._view.heads(list(_named_by(taken)))
+        heads = self._view.heads(list(named_by(taken)))
         events: list[tuple[Item, bytes]] = []
         for item in taken:
             event = self._validate(item, heads)
@@ -302,7 +303,7 @@ class PartitionWriter:
             self._producer = None
         self.state = State.IDLE
 
-    def _failed(self, now: float, reason: object) -> None:
+    def _failed(self, now: float, reason: str | BaseException) -> None:
         """Before the commit was asked for. A refusal is told, and is definite: what nobody has asked to commit can only be undone."""
         refused = self._ownership.refusal(reason, self._partition) if isinstance(reason, KafkaError) else None
         if refused is None:
@@ -314,8 +315,9 @@ class PartitionWriter:
             item.answer(refused)
         self._batch, self._not_before = [], now + _RETRY_SECONDS
 
-    def _lost(self, now: float, reason: object) -> None:
+    def _lost(self, now: float, reason: str | BaseException) -> None:
         self._trouble = str(reason) or type(reason).__name__
+        tell(Notice.PARTITION_LOST, store="kafka", topic=self._topic, partition=self._partition, reason=reason)
         self._give_up()
         self._sends, self._commit = [], None
         self.lost, self._not_before = True, self._hold.after_loss(now)
@@ -382,14 +384,6 @@ class PartitionWriter:
         asked = self._pool.submit(self._ownership.catch_up, self._partition)
         asked.add_done_callback(lambda _: self._wake())
         return asked
-
-
-def _named_by(items: Sequence[Item]) -> set[str]:
-    """The checkpoints whose heads decide about some items."""
-    proposals = [item.proposal for item in items if item.proposal is not None]
-    named = {each.checkpoint_id for each in proposals}
-    named.update(each.only_if.checkpoint_id for each in proposals if each.only_if is not None)
-    return named
 
 
 def _receipt(proposal: Proposal, partition: int, offset: int, recorded_at: int) -> Receipt:

@@ -6,8 +6,8 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 
 from eventlog.errors import Corrupted
+from eventlog.interpreting import Interpreted
 from eventlog.log import Record
-from eventlog.projector import Interpreted
 from projections.rows import Batch, GapRow, QuarantineRow, RevisionRow
 
 BATCH_ROWS = 2_000

@@ -49,6 +49,7 @@ class KafkaRole(StrEnum):
     READER = "reader"
     AUDITOR = "auditor"  # reads the access log and nothing else
     KEYS = "keys"  # rotates the keys, and destroys data keys
+    PRUNER = "pruner"  # removes the oldest records of the access log
 
 
 class Needed(NamedTuple):
@@ -86,6 +87,7 @@ NEEDED: Mapping[KafkaRole, tuple[Needed, ...]] = MappingProxyType(
         KafkaRole.READER: _READS,
         KafkaRole.AUDITOR: (),
         KafkaRole.KEYS: _READS,
+        KafkaRole.PRUNER: _READS,
     }
 )
 _KEYS_CHECKED = Needed(_TOPIC, ".keys", Operation.DESCRIBE_CONFIGS, "the settings are checked whenever the store opens")
@@ -106,6 +108,7 @@ IF_ENCRYPTED: Mapping[KafkaRole, tuple[Needed, ...]] = MappingProxyType(
             Needed(_TOPIC, ".keys", Operation.WRITE, "data keys wrapped anew; null for one that is destroyed"),
             Needed(_TRANSACTIONS, ".keys-rotation", Operation.WRITE, "one rotation at a time"),
         ),
+        KafkaRole.PRUNER: (_KEYS_READ, _KEYS_CHECKED),
     }
 )
 _TRAIL_CHECKED = Needed(_TOPIC, ".access", Operation.DESCRIBE_CONFIGS, "the settings are checked whenever it is opened")
@@ -118,6 +121,7 @@ IF_RECORDED: Mapping[KafkaRole, tuple[Needed, ...]] = MappingProxyType(
         KafkaRole.READER: _RECORDED,
         KafkaRole.AUDITOR: (_TRAIL_READ, _TRAIL_CHECKED),
         KafkaRole.KEYS: _RECORDED,
+        KafkaRole.PRUNER: (*_RECORDED, Needed(_TOPIC, ".access", Operation.DELETE, "`eventlog access prune`")),
     }
 )
 

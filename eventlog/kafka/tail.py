@@ -9,6 +9,7 @@ from kafka import KafkaConsumer, TopicPartition
 from kafka.errors import KafkaError
 
 from eventlog.address import KafkaAddress
+from eventlog.diagnostics import Notice, tell
 from eventlog.errors import CheckpointError, ConfigurationError
 from eventlog.kafka.boundaries import Boundary, passed
 from eventlog.kafka.client import MOST_POLLED, consumer, require_topic, translated
@@ -114,6 +115,7 @@ class Tail:
         self._is_refused = False
         self._client: KafkaConsumer | None = None
         self._stop = threading.Event()
+        self._waiting = False  # for a broker that does not answer, or refuses
         self.behind = 0  # offsets that the broker is known to have and this has not read
         self._thread = threading.Thread(target=self._run, name=f"eventlog-tail-{address.topic}", daemon=True)
 
@@ -137,15 +139,23 @@ class Tail:
                 except REFUSED as error:  # a right may be granted again, a password renewed
                     self._refused(error)
                     self._is_refused = True
-                    self._stop.wait(_REFUSED_SECONDS)
-                except KafkaError:
-                    self._stop.wait(_RETRY_SECONDS)
+                    self._interrupted(error, _REFUSED_SECONDS)
+                except KafkaError as error:
+                    self._interrupted(error, _RETRY_SECONDS)
                 except CheckpointError as error:  # of an offset out of range, the next attempt says which end of the log it lies behind
                     if isinstance(error, ConfigurationError) or not isinstance(error.__cause__, KafkaError):
                         raise
-                    self._stop.wait(_RETRY_SECONDS)
+                    self._interrupted(error, _RETRY_SECONDS)
         except Exception as error:  # noqa: BLE001 - nobody else would see it
             self._failed(error)
+            tell(Notice.TAIL_STOPPED, store="kafka", topic=self._address.topic, reason=error)
+
+    def _interrupted(self, error: Exception, seconds: float) -> None:
+        """Waits for the next attempt. Told once, not for each attempt."""
+        if not self._waiting:
+            self._waiting = True
+            tell(Notice.TAIL_INTERRUPTED, store="kafka", topic=self._address.topic, reason=error)
+        self._stop.wait(seconds)
 
     def _follow(self) -> None:
         client, self._client = self._client or read_partitions(self._address, self._topic_id, self._positions), None
@@ -157,6 +167,9 @@ class Tail:
                 if self._is_refused:
                     self._refused(None)
                     self._is_refused = False
+                if self._waiting:
+                    self._waiting = False
+                    tell(Notice.TAIL_RESUMED, store="kafka", topic=self._address.topic)
                 most = following(records)
                 require_topic(client._cluster, self._address, self._topic_id)
                 self.behind = behind(client, positions)

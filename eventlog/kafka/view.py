@@ -12,8 +12,10 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
+from eventlog.diagnostics import told_rebuild
 from eventlog.errors import CheckpointError, HistoryRemoved, StorageError, StoreClosed, Unavailable
 from eventlog.head_cache import LeastRecentlyUsed
+from eventlog.interpreting import QUARANTINED_BEFORE, head_of_row, interpret
 from eventlog.kafka.boundaries import Boundary, passed
 from eventlog.kafka.clock import LogClock
 from eventlog.kafka.pending import Pending, record_of
@@ -23,7 +25,7 @@ from eventlog.log import LogIdentity, Record
 from eventlog.position import Position
 from eventlog.projection_errors import translated
 from eventlog.projection_files import PROJECTION_FILE, discard_file, rewritten
-from eventlog.projector import QUARANTINED_BEFORE, Archived, head_of_row, interpret
+from eventlog.projector import Archived, tell_quarantined
 from eventlog.rules import Head
 from projections import history
 from projections.engine import Projection
@@ -154,6 +156,7 @@ class View:
                 self._recent_ids.popitem(last=False)
             self._positions.update(positions)
             self._changed.notify_all()
+        tell_quarantined("kafka", found.quarantined)
         for listener in self._listeners:
             listener()
 
@@ -285,7 +288,7 @@ class View:
         What compaction has taken from the topic is in the old projection, and in the archive if there is one: unless `accept_loss`,
         it is not given up.
         """
-        with self._rebuilding, translated(self._directory):
+        with self._rebuilding, told_rebuild("kafka"), translated(self._directory):
             draft = self._directory / f"rebuild-{PROJECTION_FILE}"
             discard_file(draft)
             new = self._make(draft).open()

@@ -47,6 +47,14 @@ class Item:
         )
 
 
+def named_by(items: Sequence[Item]) -> set[str]:
+    """The checkpoints whose heads decide about some items."""
+    proposals = [item.proposal for item in items if item.proposal is not None]
+    named = {each.checkpoint_id for each in proposals}
+    named.update(each.only_if.checkpoint_id for each in proposals if each.only_if is not None)
+    return named
+
+
 class Call:
     """The proposals of one caller. `done` is called once, when the last of them has its outcome."""
 

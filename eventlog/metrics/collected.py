@@ -17,6 +17,7 @@ from prometheus_client.registry import Collector
 
 from eventlog.checkpoint import Receipt
 from eventlog.codec import Draft
+from eventlog.diagnostics import Notice, tell
 from eventlog.errors import CheckpointError, Conflict, OutcomeUnknown, SchemaMismatch
 from eventlog.metrics.commit_tally import CommitTally
 
@@ -108,6 +109,7 @@ class StoreMetrics:
             self._conflicts.inc()
         elif isinstance(outcome, OutcomeUnknown):
             self._unknown.inc()
+            tell(Notice.OUTCOME_UNKNOWN, store=self.log, checkpoint_id=outcome.checkpoint_id, event_id=outcome.event_id, seconds=seconds)
         elif isinstance(outcome, SchemaMismatch):
             self.mismatched("event")
 
@@ -136,10 +138,12 @@ class StoreMetrics:
         with self._lock:
             self._open.add(store)
 
-    def closed(self, store: Watched) -> None:
-        """No longer."""
+    def closed(self, store: Watched) -> bool:
+        """No longer; whether it was until now."""
         with self._lock:
+            was_open = store in self._open
             self._open.discard(store)
+        return was_open
 
     def backlogs(self) -> list[Backlog]:
         """Of every open store."""

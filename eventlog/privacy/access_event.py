@@ -87,6 +87,11 @@ def encode(event: AccessEvent, *, session: str, number: int, previous_hash: byte
     return MARKER + _WRITTEN.fingerprint + record, hashlib.sha256(record).digest()
 
 
+def hash_of(data: bytes) -> bytes:
+    """The hash of a record's bytes, of one that cannot be decoded too."""
+    return hashlib.sha256(data[_PREAMBLE:]).digest()
+
+
 def decode(data: bytes) -> SealedAccess:
     """The event and its place. Raises `SchemaMismatch` or `Corrupted`."""
     if data[:2] != MARKER:
@@ -106,4 +111,4 @@ def decode(data: bytes) -> SealedAccess:
     session, number, previous = (fields.pop(name) for name in ("session", "number", "previous_hash"))
     fields["outcome"] = AccessOutcome(fields["outcome"])
     fields["roles"] = tuple(fields["roles"])
-    return SealedAccess(AccessEvent(**fields), session, number, previous, hashlib.sha256(data[_PREAMBLE:]).digest())
+    return SealedAccess(AccessEvent(**fields), session, number, previous, hash_of(data))

@@ -8,7 +8,8 @@ import threading
 from collections.abc import Sequence
 
 from eventlog.errors import AuditUnavailable, StoreClosed
-from eventlog.privacy.access_event import AccessEvent
+from eventlog.position import Position
+from eventlog.privacy.access_event import AccessEvent, hash_of
 from eventlog.privacy.access_log import AccessLog, AccessMode
 
 # What a buffered store may lose when its process is killed: so many events, none older than so many seconds.
@@ -63,6 +64,16 @@ class AccessRecorder:
                 self.log.append(taken)
                 with self._guard:
                     del self._waiting[: len(taken)]
+
+    def head(self) -> str | None:
+        """The hash of the access log's newest record, hexadecimal; None when it is empty. What waits is made durable first.
+
+        Raises `AuditUnavailable`, `StorageError` or `Unavailable`.
+        """
+        self.flush()
+        before_the_newest = Position(((0, max(0, self.log.end().next_offset(0) - 1)),))
+        newest = [records[-1] for records, _ in self.log.read(before_the_newest) if records]
+        return hash_of(newest[-1].value).hex() if newest else None
 
     def close(self) -> None:
         """Makes durable what waits, then closes the log. Raises `AuditUnavailable` when that is impossible; it is closed all the same."""

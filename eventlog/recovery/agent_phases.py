@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 from eventlog.checkpoint import Checkpoint, check_text
 from eventlog.errors import InvalidPayload, InvalidRequest, SchemaMismatch
+from eventlog.payload import with_texts
 from eventlog.recovery.decisions import Decided, Decision, read_decision
 from eventlog.recovery.decisions import written as written_decision
 from eventlog.recovery.effect_phases import Announced, read_announced
@@ -140,6 +141,7 @@ class AgentRecord:
     phase: AgentPhase
     rest: Mapping[str, Any] = field(default_factory=dict)
     model_rest: Mapping[str, Any] = field(default_factory=dict)
+    state_text: bytes | None = field(default=None, compare=False)  # of the state, where it is known: it is written twice a turn
 
     @classmethod
     def first(cls, identity: AgentIdentity, state: Any) -> AgentRecord:
@@ -167,10 +169,10 @@ class AgentRecord:
             return self
         return replace(self, phase=replace(phase, effects=(*phase.effects, effect)))
 
-    def stable(self, state: Any) -> AgentRecord:
-        """The turn is done, and `state` holds everything that explains it."""
+    def stable(self, state: Any, text: bytes | None = None) -> AgentRecord:
+        """The turn is done, and `state` holds everything that explains it; `text` is its JSON text, if that is known."""
         phase = self.in_flight()
-        return replace(self, turns=phase.turn, state=state, phase=ReadyForTurn())
+        return replace(self, turns=phase.turn, state=state, state_text=text, phase=ReadyForTurn())
 
     def complete(self, response: Any) -> AgentRecord:
         """The run is done."""
@@ -191,7 +193,7 @@ class AgentRecord:
 
     def payload(self) -> dict[str, Any]:
         """As it stands in the log: docs/payloads.md, `eventlog.agent`."""
-        return {
+        fields = {
             **self.rest,
             "agent": self.identity.agent,
             "model": {**self.model_rest, "provider": self.identity.model.provider, "name": self.identity.model.name},
@@ -201,6 +203,7 @@ class AgentRecord:
             "state": self.state,
             "phase": _written(self.phase),
         }
+        return fields if self.state_text is None else with_texts(fields, {"state": self.state_text})
 
     @classmethod
     def of(cls, checkpoint: Checkpoint) -> AgentRecord:

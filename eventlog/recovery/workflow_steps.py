@@ -115,8 +115,8 @@ class WorkflowCore:
 
     @property
     def checkpoint(self) -> Checkpoint:
-        """The latest revision that this process knows to be durable."""
-        return self._stream.checkpoint
+        """The latest revision that this process knows to be durable: a copy of your own, made once a revision."""
+        return self._stream.shown
 
     @property
     def checkpoint_id(self) -> CheckpointId:

@@ -34,6 +34,7 @@ OPERATIONS: dict[str, tuple[Operation, ...]] = {
     "sql": (Operation.SQL,),
     "verify": (Operation.VERIFY,),
     "doctor": (Operation.DOCTOR,),
+    "metrics serve": (Operation.DOCTOR,),
     "rebuild": (Operation.REBUILD,),
     "access prune": (Operation.ACCESS_PRUNE,),
     "ingest chats": (Operation.COMPARE_AND_SWAP,),

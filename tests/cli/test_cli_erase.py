@@ -39,6 +39,26 @@ def test_a_subject_is_erased_with_a_certificate(store: Path, tmp_path: Path) -> 
     assert inside("erase", "apply", "--store", store, "--format", "json").json() == {"registered": 1, "present": 1, "emptied": 0}
 
 
+def test_where_something_is_held_it_takes_the_keys_to_know_what(store: Path, tmp_path: Path) -> None:
+    """Holds are checkpoints themselves, so an encrypted store seals them: without keys nobody can tell whether one is in the way."""
+    held, other = (put(store, PAYLOAD, "--kind", "acme.order")["id"] for _ in range(2))
+    assert inside("retention", "hold", "--checkpoint", held, "--reason", "case 4711", "--store", store).code == 0
+    why = ("--reason", "request", "--store", store)
+    assert inside("erase", "--checkpoint", held, *why).code == 22
+    key = tmp_path / "key.json"
+    if key.exists():
+        kept = key.rename(tmp_path / "elsewhere.json")
+        refused = inside("erase", "--checkpoint", other, *why)
+        assert refused.code == 20
+        assert "legal hold" in refused.err
+        assert not (store / "erasures.jsonl").exists()
+        kept.rename(key)
+    assert inside("erase", "--checkpoint", other, *why).code == 0
+    assert inside("get", held, "--payload", "--store", store).json() == PAYLOAD
+    for each in ("status", "finish", "apply"):
+        assert inside("erase", each, "--store", store).code == 0
+
+
 def test_what_was_erased_answers_with_its_deletion_for_ever(store: Path) -> None:
     receipt = put(store, PAYLOAD, "--kind", "acme.order")
     put(store, PAYLOAD, "--id", receipt["id"], "--expect", "0")

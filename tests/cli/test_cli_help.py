@@ -22,6 +22,7 @@ EXPECTED_COMMANDS = {
     "demo", "init", "put", "get", "list", "log", "tail", "sql", "verify", "rebuild", "doctor", "report audit", "report recovery",
     "report retention", "ingest chats", "import runifold", "topic create", "topic check", "broker up", "broker down", "broker status",
     "migrate plan", "migrate run", "migrate undo", "recovery list", "recovery show", "recovery resolve", "recovery settle",
+    "metrics serve",
 }  # fmt: skip
 
 

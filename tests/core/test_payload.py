@@ -32,6 +32,21 @@ def test_any_json_value_comes_back_as_it_was(value: Any) -> None:
     assert json.loads(text) == value
 
 
+@given(st.dictionaries(st.text(max_size=3), JSON, max_size=4), st.sets(st.text(max_size=3)))
+@example({"a": 2**64, "b": 1}, {"a"})
+def test_a_payload_is_the_same_whatever_of_it_was_written_before(fields: dict[str, Any], before: set[str]) -> None:
+    made = payload.with_texts(fields, {name: payload.dump_json(fields[name]) for name in before & fields.keys()})
+    assert made == fields
+    assert payload.dump_json(made) == payload.dump_json(fields)
+
+
+@given(SPOILED)
+def test_what_is_not_json_is_refused_beside_what_was_written_before(value: Any) -> None:
+    with pytest.raises(InvalidPayload) as caught:
+        payload.dump_json(payload.with_texts({"state": 1, "spoiled": value}, {"state": b"1"}))
+    assert caught.value.path.startswith("$.spoiled")
+
+
 @given(SPOILED)
 def test_anything_else_is_refused_at_the_path_of_what_is_wrong(value: Any) -> None:
     with pytest.raises(InvalidPayload) as caught:

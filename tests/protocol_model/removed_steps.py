@@ -160,7 +160,7 @@ class TrustsTheCommit(PartitionWriter):
 class TrustsAFailedCommit(PartitionWriter):
     """Tells the callers that nothing was written when the client reports a failure."""
 
-    def _lost(self, now: float, reason: object) -> None:
+    def _lost(self, now: float, reason: str | BaseException) -> None:
         if self.state is State.COMMITTING and self._commit.failed:
             for item in self._batch:
                 item.answer(Unavailable("kafka", "the commit failed; nothing was written"))
@@ -174,7 +174,7 @@ class TrustsAFailedCommit(PartitionWriter):
 class TakesAbsenceForAbortion(PartitionWriter):
     """What the tail has not shown when the partition is lost is reported as not written, without taking over first."""
 
-    def _lost(self, now: float, reason: object) -> None:
+    def _lost(self, now: float, reason: str | BaseException) -> None:
         super()._lost(now, reason)
         for item in self._batch:
             assert item.proposal is not None

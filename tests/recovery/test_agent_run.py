@@ -311,6 +311,23 @@ def test_a_state_is_the_runs_own_until_it_is_committed(store: CheckpointStore) -
     assert run.state == store.load(run.checkpoint_id).payload["state"] == {"messages": ["before the turn"]}
 
 
+def test_the_checkpoint_of_a_run_is_anybodys_to_change(store: CheckpointStore) -> None:
+    """Its text is written once a turn and kept for the next: nothing of what a caller does to a payload may meet it."""
+    run = begun(store)
+    with run.turn() as turn:
+        run.checkpoint.payload["turns"] = 7
+        turn.commit(state={"n": 1})
+    assert type(run.checkpoint.payload) is dict
+    run.checkpoint.payload["state"]["n"] = 2
+    taken = run.checkpoint
+    with run.turn() as turn:
+        assert store.load(run.checkpoint_id).payload["state"] == {"n": 1}
+        assert run.state == {"n": 1}
+        turn.commit(state={"n": 3})
+    store.compare_and_swap(run.checkpoint.next({**taken.payload, "said": "by somebody else"}), run.checkpoint.revision)
+    assert store.load(run.checkpoint_id).payload["said"] == "by somebody else"
+
+
 @pytest.mark.parametrize("bad", [{1, 2}, float("nan"), {"x": ("a",)}, object()])
 def test_what_is_not_json_is_refused_and_the_turn_can_still_end(store: CheckpointStore, bad: Any) -> None:
     north = EffectStore(store, tenant=f"t{CheckpointId.new()}")  # never used, so that its identity would be written

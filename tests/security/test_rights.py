@@ -6,18 +6,23 @@ import time
 import uuid
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from eventlog import KeyFile, MissingRight, create_store, open_store
+from eventlog import AuditUnavailable, KeyFile, MissingRight, create_store, open_store
 from eventlog.address import KafkaAddress, parse_address
+from eventlog.erasure.erasing import erase
+from eventlog.erasure.selection import Selection
 from eventlog.errors import ErrorKind, Retry
 from eventlog.kafka.client import admin, discard, plain_producer, translated
 from eventlog.kafka.keys_topic import check_topics
 from eventlog.kafka.rights import KafkaRole, Operation, Resource, Right, rights_of
 from eventlog.kafka.tail import read_until
 from eventlog.kafka.topic import TopicSpec, create_topic, describe
+from eventlog.privacy.access_log import AccessMode
+from eventlog.privacy.access_retention import prune_accesses
 from eventlog.privacy.rotation import rotate
 from tests.kafka_log.samples import initial
 from tests.security.secured import SecuredBroker
@@ -30,11 +35,12 @@ Work = Callable[[], None]
 class Store:
     """A store on the secured broker, as its administrator and one user reach it."""
 
-    def __init__(self, broker: SecuredBroker, topic: str, folder: Path, *, encrypted: bool = False) -> None:
+    def __init__(self, broker: SecuredBroker, topic: str, folder: Path, *, encrypted: bool = False, recorded: bool = False) -> None:
         self.broker = broker
         self.topic = topic
         self.folder = folder
         self.encrypted = encrypted
+        self.recorded = recorded
         self.user = f"user-{uuid.uuid4().hex[:8]}"
         self.password = broker.user(self.user)
         self.keys = KeyFile(path=folder / "keys.json") if encrypted else None
@@ -51,7 +57,8 @@ class Store:
         return replace(where, topic=self.topic + suffix)
 
     def make(self) -> None:
-        create_store(self.inside(), partitions=1, encryption=self.keys)
+        access = AccessMode.STRICT if self.recorded else AccessMode.OFF
+        create_store(self.inside(), partitions=1, encryption=self.keys, access=access)
 
     def _state(self) -> str:
         return str(self.folder / uuid.uuid4().hex)
@@ -92,6 +99,32 @@ def rotating(store: Store) -> Work:
         with open_store(store.outside()) as opened:
             assert opened.keys is not None
             assert rotate(opened.keys.table, opened.keys.provider).rewrapped == 2  # the checkpoint's, and the store's own
+
+    return work
+
+
+def pruning(store: Store) -> Work:
+    store.make()
+    soon = datetime.now(UTC) + timedelta(hours=1)
+
+    def work() -> None:
+        with open_store(store.inside()) as opened:
+            opened.list()
+        with open_store(store.outside()) as opened:
+            assert prune_accesses(opened, soon).removed > 0
+
+    return work
+
+
+def erasing(store: Store) -> Work:
+    store.make()
+
+    def work() -> None:
+        checkpoint = initial({"phase": "ready"})
+        with open_store(store.inside()) as opened:
+            opened.compare_and_swap(checkpoint, None)
+        with open_store(store.outside()) as opened:
+            erase(opened, Selection.of_checkpoints(checkpoint.id), actor="dpo", reason="request 4711")
 
     return work
 
@@ -149,10 +182,13 @@ def require_each(store: Store, rights: list[Right], work: Work) -> None:
     for right in rights:
         store.broker.revoke(store.user, [right])
         begun = time.monotonic()
-        with pytest.raises(MissingRight) as caught:
+        with pytest.raises((MissingRight, AuditUnavailable)) as caught:
             work()
         assert time.monotonic() - begun < _AT_ONCE, right
-        require_named(caught.value, right, store)
+        error = caught.value.__cause__ if isinstance(caught.value, AuditUnavailable) else caught.value
+        assert isinstance(error, MissingRight)
+        assert caught.value.hint == error.hint
+        require_named(error, right, store)
         store.broker.grant(store.user, [right])
     work()
 
@@ -168,13 +204,18 @@ def require_named(error: MissingRight, right: Right, store: Store) -> None:
     assert store.password not in f"{error} {error!r} {error.hint} {error.__cause__} {error.__cause__!r}"
 
 
-@pytest.mark.parametrize("encrypted", [False, True], ids=["clear", "encrypted"])
+@pytest.mark.parametrize(("encrypted", "recorded"), [(False, False), (True, False), (False, True)], ids=["clear", "encrypted", "recorded"])
 @pytest.mark.parametrize(("role", "prepare"), [(KafkaRole.WRITER, writing), (KafkaRole.READER, reading)])
 def test_a_writer_and_a_reader_need_each_of_their_rights_and_no_more(
-    secured: SecuredBroker, topic: str, tmp_path: Path, role: KafkaRole, prepare: Callable[[Store], Work], encrypted: bool
+    secured: SecuredBroker, topic: str, tmp_path: Path, role: KafkaRole, prepare: Callable[[Store], Work], encrypted: bool, recorded: bool
 ) -> None:
-    store = Store(secured, topic, tmp_path, encrypted=encrypted)
-    require_each(store, rights_of(role, topic, encrypted=encrypted), prepare(store))
+    store = Store(secured, topic, tmp_path, encrypted=encrypted, recorded=recorded)
+    require_each(store, rights_of(role, topic, encrypted=encrypted, recorded=recorded), prepare(store))
+
+
+def test_whoever_prunes_the_access_log_needs_each_of_its_rights_and_no_more(secured: SecuredBroker, topic: str, tmp_path: Path) -> None:
+    store = Store(secured, topic, tmp_path, recorded=True)
+    require_each(store, rights_of(KafkaRole.PRUNER, topic, recorded=True), pruning(store))
 
 
 @pytest.mark.parametrize("encrypted", [False, True], ids=["clear", "encrypted"])
@@ -214,6 +255,14 @@ def test_an_operator_needs_each_of_its_rights_and_no_more(secured: SecuredBroker
 def test_whoever_rotates_keys_needs_each_of_its_rights_and_no_more(secured: SecuredBroker, topic: str, tmp_path: Path) -> None:
     store = Store(secured, topic, tmp_path, encrypted=True)
     require_each(store, rights_of(KafkaRole.KEYS, topic, encrypted=True), rotating(store))
+
+
+def test_whoever_erases_has_the_rights_of_a_writer_of_keys_and_of_an_auditor(secured: SecuredBroker, topic: str, tmp_path: Path) -> None:
+    store = Store(secured, topic, tmp_path, encrypted=True, recorded=True)
+    work = erasing(store)
+    roles = (KafkaRole.WRITER, KafkaRole.KEYS, KafkaRole.AUDITOR)
+    secured.grant(store.user, [right for role in roles for right in rights_of(role, topic, encrypted=True, recorded=True)])
+    work()
 
 
 def test_an_auditor_reads_the_access_log_with_no_right_on_any_other_topic(secured: SecuredBroker, topic: str, tmp_path: Path) -> None:

@@ -105,11 +105,14 @@ def test_rights_and_refusals_cross_process_boundaries() -> None:
         assert (type(again), str(again), again.hint, vars(again)) == (type(error), str(error), error.hint, vars(error))
 
 
-def test_no_role_may_alter_or_delete_anything_and_none_needs_a_right_on_the_cluster() -> None:
+def test_no_role_may_alter_or_delete_the_log_and_none_needs_a_right_on_the_cluster() -> None:
+    """What may be deleted is the beginning of the access log, by the role that is for that and by no other."""
     every = [need for role in KafkaRole for need in needed(role, encrypted=True, recorded=True)]
+    deleting = [(role, need.suffix) for role in KafkaRole for need in needed(role, recorded=True) if need.operation is Operation.DELETE]
+    assert deleting == [(KafkaRole.PRUNER, ".access")]
     assert {need.operation for need in every} <= set(Operation)
     assert {need.resource for need in every} == {Resource.TOPIC, Resource.TRANSACTIONAL_ID}
-    assert {operation.value for operation in Operation}.isdisjoint({"Alter", "AlterConfigs", "Delete", "All"})
+    assert {operation.value for operation in Operation}.isdisjoint({"Alter", "AlterConfigs", "All"})
 
 
 def test_a_right_that_another_one_brings_is_not_asked_for() -> None:
