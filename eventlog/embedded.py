@@ -17,6 +17,7 @@ from eventlog import codec
 from eventlog.embedded_files import (
     ACCESS_MODE,
     BUSY_SECONDS,
+    FORMAT_WITH_STUBS,
     KEY_SOURCE,
     LOG_FILE,
     Readers,
@@ -214,6 +215,12 @@ class EmbeddedLog:
     def compacted_before(self) -> int:
         """See `Log.compacted_before`."""
         return 0
+
+    def is_compacted(self) -> bool:
+        """Whether a compact has ever moved bodies to the archive."""
+        with self._readers.connection() as connection:
+            (version,) = connection.execute("PRAGMA user_version").fetchone()
+        return bool(version == FORMAT_WITH_STUBS)
 
     def wait(self, after: Position, timeout: float) -> bool:
         """See `Log.wait`."""

@@ -34,6 +34,7 @@ from projections.access import progress
 
 if TYPE_CHECKING:
     from eventlog.kafka.log import KafkaLog
+    from eventlog.kafka.topic import Spec
 
 
 def create_store(
@@ -113,6 +114,21 @@ def open_store(
         parts = _directory(where, max_event_bytes, keys, wanted, looks_on)
     else:
         parts = _topic(where, max_event_bytes, keys, wanted)
+    return _opened(parts, tenant=tenant, actor=actor, timeout=timeout, principal=principal, reason=reason)
+
+
+def open_unfinished_topic(
+    where: KafkaAddress, must_be: Spec, *, actor: str | None, keys: KeyProvider | None, principal: Principal | None, reason: str | None
+) -> CheckpointStore:
+    """The store in a topic whose settings are not yet those of a log, for whoever makes it. Otherwise as `open_store`."""
+    parts = _topic(where, None, keys, None, must_be=must_be)
+    who = _login() if actor is None else actor
+    return _opened(parts, tenant=None, actor=who, timeout=DEFAULT_TIMEOUT, principal=principal, reason=reason)
+
+
+def _opened(
+    parts: _Parts, *, tenant: str | None, actor: str, timeout: float, principal: Principal | None, reason: str | None
+) -> CheckpointStore:
     is_plain = principal is None and parts.recorder is None  # nobody has to be asked for, and nothing recorded
     whole = parts.store(tenant=tenant if is_plain else None, actor=actor, timeout=timeout)
     if parts.erased:
@@ -173,11 +189,18 @@ def _directory(
     return _Parts(log, projector, False, keys, recorder, _erased(log), bodies)
 
 
-def _topic(where: KafkaAddress, max_event_bytes: int | None, given: KeyProvider | None, wanted: AccessMode | None) -> _Parts:
+def _topic(
+    where: KafkaAddress,
+    max_event_bytes: int | None,
+    given: KeyProvider | None,
+    wanted: AccessMode | None,
+    *,
+    must_be: Spec | None = None,
+) -> _Parts:
     from eventlog.kafka.access import open_access_topic
     from eventlog.kafka.log import open_kafka_log
 
-    log = open_kafka_log(where, max_event_bytes=max_event_bytes)
+    log = open_kafka_log(where, max_event_bytes=max_event_bytes, must_be=must_be)
     with contextlib.ExitStack() as if_it_fails:
         if_it_fails.callback(log.close)
         keys = open_keys(log, source=log.key_source, open_table=log.open_keys, given=given)

@@ -15,6 +15,7 @@ from eventlog import codec, payload
 from eventlog.archive.anchors import Anchor
 from eventlog.archive.directory import Archive
 from eventlog.archive.evidence import check_history
+from eventlog.backup.record import origins_of
 from eventlog.errors import CheckpointError, HistoryRemoved
 from eventlog.event import CheckpointEvent, EventHeader, EventType, check_body, misfit
 from eventlog.findings import MOST_FINDINGS, Fault, FaultKind, MissingRevisions, Verification
@@ -96,6 +97,8 @@ def verify(
 def _verify(store: CheckpointStore, archive: Archive | None, anchor: Anchor | None, progress: Callable[[int], None] | None) -> Verification:
     if archive is not None:
         archive.require_of(store.log.identity)
+    if anchor is not None and anchor.store_id in origins_of(store):
+        anchor = anchor._replace(store_id=store.log.identity.store_id)  # the same events, restored from a backup into a new topic
     if anchor is not None:
         anchor.require_of(store.log.identity)
     found = Verification()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import duckdb
@@ -27,6 +29,25 @@ def snapshot(projection: Projection, target: Path) -> None:
         ProjectionError: the projection is in memory, or DuckDB could not write the copy.
         OSError: the file could not be put in its place.
     """
+    with _copied(projection) as draft:
+        put_in_place(draft, target)
+
+
+def export(projection: Projection, target: Path) -> None:
+    """Write a consistent copy of an open projection to a new file anywhere, while reads and batches go on. It is not flushed.
+
+    Raises:
+        ProjectionError: the projection is in memory, or DuckDB could not write the copy.
+        OSError: the file could not be written.
+    """
+    with _copied(projection) as draft:
+        shutil.copyfile(draft, target)
+        draft.unlink()
+
+
+@contextmanager
+def _copied(projection: Projection) -> Iterator[Path]:
+    """A copy beside the projection, which nobody has open; one at a time."""
     if projection.path is None:
         raise ProjectionError("a projection in memory cannot be snapshotted")
     draft = draft_of(projection.path)
@@ -35,7 +56,7 @@ def snapshot(projection: Projection, target: Path) -> None:
             copy_database(cursor.connection, draft)
         except duckdb.Error as error:
             raise translated(error, projection.path) from error
-        put_in_place(draft, target)
+        yield draft
 
 
 def private_copy(source: Path, directory: Path) -> Path:

@@ -6,6 +6,7 @@ A log is a continuation of an anchored one exactly if, partition by partition, i
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -14,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from eventlog import codec
 from eventlog.archive.sealing import open_sealed, seal
 from eventlog.errors import ConfigurationError, Corrupted, InvalidRequest, SchemaMismatch, StorageError
-from eventlog.log import Log, LogIdentity
+from eventlog.log import Log, LogIdentity, Record
 from eventlog.merkle import Tree, leaf_hash
 from eventlog.position import Position
 
@@ -84,9 +85,14 @@ class Anchor(NamedTuple):
 
 def take_anchor(log: Log) -> Anchor:
     """The heads of a log's trees now. Reads every event's header. Raises `Corrupted` where one cannot be read."""
-    trees = {number: Tree() for number in range(log.identity.partitions)}
+    return anchor_of(log.identity, (records for records, _ in log.revisions(Position())))
+
+
+def anchor_of(identity: LogIdentity, batches: Iterable[Sequence[Record]]) -> Anchor:
+    """The heads of the trees over all records of a log, which come in order. Raises `Corrupted` where one cannot be read."""
+    trees = {number: Tree() for number in range(identity.partitions)}
     last: dict[int, tuple[int, int]] = {}
-    for records, _ in log.revisions(Position()):
+    for records in batches:
         for record in records:
             if record.damage is not None or record.value is None:
                 raise Corrupted(f"log at {record.partition}:{record.offset}", record.damage or "there is no event")
@@ -94,7 +100,7 @@ def take_anchor(log: Log) -> Anchor:
             last[record.partition] = (record.offset, record.recorded_at)
     heads = [TreeHead(number, tree.size, tree.root.hex(), *last.get(number, (None, None))) for number, tree in trees.items()]
     position = Position.of({number: offset + 1 for number, (offset, _) in last.items()})
-    return Anchor(log.identity.store_id, log.identity.partitions, position, int(time.time() * 1000), tuple(heads))
+    return Anchor(identity.store_id, identity.partitions, position, int(time.time() * 1000), tuple(heads))
 
 
 def document(anchor: Anchor, *, key: Ed25519PrivateKey | None) -> dict[str, Any]:

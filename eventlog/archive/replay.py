@@ -130,3 +130,23 @@ def _same(row: RevisionRow, logged: Record) -> Record:
         problem = logged.damage or f"is another event than the archived revision {row.revision} of {row.checkpoint_id}"
         raise Corrupted(f"log at {row.partition}:{row.offset}", problem, hint="`eventlog verify` shows which of the two fits the chain.")
     return Record(row.partition, row.offset, row.recorded_at, logged.key, row.event)
+
+
+def archived_records(archive: Archive, partition: int | None = None) -> Iterator[list[Record]]:
+    """An archive by itself, or one partition of it, in batches of one partition each, as the records of a log.
+
+    Every segment is verified while it is read. Raises `Corrupted`, naming the one that does not fit.
+    """
+    for number in archive.partitions() if partition is None else [partition]:
+        batch: list[Record] = []
+        size = 0
+        for segment in archive.segments(number):
+            for row in checked_rows(segment):
+                assert row.event is not None
+                batch.append(Record(number, row.offset, row.recorded_at, row.checkpoint_id.encode(), row.event))
+                size += len(row.event)
+                if len(batch) >= _ROWS or size >= _BYTES:
+                    yield batch
+                    batch, size = [], 0
+        if batch:
+            yield batch

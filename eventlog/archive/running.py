@@ -73,33 +73,43 @@ def run_archive(
     `AccessDenied`, `AuditUnavailable` or `StorageError`.
     """
     with store.entrusted(Operation.ARCHIVE_RUN, Access(Operation.ARCHIVE_RUN, target=str(archive.directory))) as whole:
-        if store.tenant is not None:
-            raise InvalidRequest("tenant", f"is {store.tenant}; an archive holds all tenants", hint="Open the store without a tenant.")
-        return _run(whole, archive, key, limits, progress)
+        require_all_tenants(store)
+        with archive.locked():
+            run = seal_unarchived(whole, archive, key=key, limits=limits, progress=progress)
+            remember(whole.log.directory, archive.directory)
+            return run
 
 
-def _run(
-    store: CheckpointStore, archive: Archive, key: Ed25519PrivateKey | None, limits: Limits, progress: Callable[[int], None] | None
+def require_all_tenants(store: CheckpointStore) -> None:
+    """Raises `InvalidRequest` when a store is opened for one tenant."""
+    if store.tenant is not None:
+        raise InvalidRequest("tenant", f"is {store.tenant}; an archive holds all tenants", hint="Open the store without a tenant.")
+
+
+def seal_unarchived(
+    store: CheckpointStore,
+    archive: Archive,
+    *,
+    key: Ed25519PrivateKey | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+    progress: Callable[[int], None] | None = None,
 ) -> ArchiveRun:
-    with archive.locked():
-        archive.require_of(store.log.identity)
-        run = ArchiveRun()
-        writers = {
-            number: _Writer(archive, store.log.identity, number, store.catalog, key) for number in range(store.log.identity.partitions)
-        }
-        for read, record in enumerate(_unarchived(store.log, writers), 1):
-            writer = writers[record.partition]
-            writer.take(record)
-            if writer.is_full(limits):
-                run.segments.append(writer.seal())
-                if progress is not None:
-                    progress(read)
-        now = int(time.time() * 1000)
-        run.segments += [writer.seal() for writer in writers.values() if writer.is_due(now - limits.wait_ms)]
-        run.events = sum(segment.manifest.rows for segment in run.segments)
-        run.end = archive.end()
-        remember(store.log.directory, archive.directory)
-        return run
+    """As `run_archive`, for whoever has the archive to himself; and the store does not remember it."""
+    archive.require_of(store.log.identity)
+    run = ArchiveRun()
+    writers = {number: _Writer(archive, store.log.identity, number, store.catalog, key) for number in range(store.log.identity.partitions)}
+    for read, record in enumerate(_unarchived(store.log, writers), 1):
+        writer = writers[record.partition]
+        writer.take(record)
+        if writer.is_full(limits):
+            run.segments.append(writer.seal())
+            if progress is not None:
+                progress(read)
+    now = int(time.time() * 1000)
+    run.segments += [writer.seal() for writer in writers.values() if writer.is_due(now - limits.wait_ms)]
+    run.events = sum(segment.manifest.rows for segment in run.segments)
+    run.end = archive.end()
+    return run
 
 
 def keep_archived(

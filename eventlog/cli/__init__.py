@@ -15,6 +15,7 @@ from typer.core import TyperGroup
 from eventlog.cli import (
     access,
     archives,
+    backups,
     browse,
     checkpoints,
     erasures,
@@ -157,6 +158,7 @@ for _group in (
     retention,
     erasures,
     archives,
+    backups,
     keys,
     access,
     migrate,

@@ -40,7 +40,7 @@ EXIT_CODES: dict[ErrorKind, int] = {
 
 _MEANINGS = {
     OK: "done",
-    FINDINGS: "done, and something is wrong: verify, doctor, topic check, ingest, import, migrate say what",
+    FINDINGS: "done, and what is wrong was said: by verify, doctor, ingest, import, migrate, backup drill",
     USAGE: "the command line is wrong",
     **{code: kind.value for kind, code in EXIT_CODES.items()},
     INTERRUPTED: "interrupted (Ctrl-C)",

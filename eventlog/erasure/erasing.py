@@ -111,7 +111,7 @@ def _erased(store: CheckpointStore, selection: Selection, actor: str, reason: st
         revisions, root = _proved(store, ids)
         made = Certificate(
             format_version=FORMAT_VERSION,
-            number=sum(entry.kind != "erased" for entry in register.entries()),
+            number=sum(entry.certificate is not None for entry in register.entries()),
             erasure=erasure,
             store_id=store.log.identity.store_id,
             log=store.log.kind,

@@ -55,7 +55,7 @@ def _finished(store: CheckpointStore) -> list[Finished]:
             if not records:
                 now = time.time_ns() // 1_000_000
                 made = each._replace(
-                    number=sum(entry.kind != "erased" for entry in register.entries()),
+                    number=sum(entry.certificate is not None for entry in register.entries()),
                     completed_at=now,
                     bytes_gone_at=now,
                     places=(*each.places, Place("topic", f"read up to {position}", len(each.checkpoints), 0, "DELETED events only")),

@@ -38,10 +38,10 @@ class Entry(NamedTuple):
     number: int
     store_id: str
     at: int  # milliseconds since 1970 UTC
-    kind: str  # erased | certified | gone (on Kafka: the topic has compacted the records away)
-    erasure: str  # its id
-    checkpoints: dict[str, Erased]  # of `erased`
-    certificate: str | None  # of the others: the certificate's seal
+    kind: str  # erased | certified | gone (on Kafka: the topic has compacted the records away) | adopted (of what this was restored from)
+    erasure: str  # its id; of `adopted` the hash of the other register's last line
+    checkpoints: dict[str, Erased]  # of `erased` and `adopted`
+    certificate: str | None  # of `certified` and `gone`: the certificate's seal
     previous: str
     hash: str
 

@@ -108,7 +108,7 @@ class Deleter:
         if header.type == EventType.DELETED or header.revision != deletion.expected:
             return proposal  # the log says what it is: a retry, a conflict or too late
         if header.tenant == TENANT and header.kind in PROTECTED:
-            raise InvalidRequest("checkpoint_id", f"{header.checkpoint_id} is a {header.kind}: a record of who held or deleted what")
+            raise InvalidRequest("checkpoint_id", f"{header.checkpoint_id} is a {header.kind}: a record of who did what")
         return proposal._replace(only_if=self._free(header, _AS_SEEN, Wanted.DELETE, reason))
 
     def _free(self, header: EventHeader, at_least: Position | None, wanted: Wanted, reason: str | None) -> Condition:

@@ -1,4 +1,4 @@
-"""The store's own streams of retention: holds, registers, refusals and applied plans, in a tenant that is nobody's.
+"""The store's own streams: holds, registers, refusals, applied plans and restores, in a tenant that is nobody's.
 
 They lie in a tenant of their own because a hold may concern several tenants or must not be seen by the one it concerns, and because what
 is done to a tenant (its erasure, the loss of its key) must not take the holds with it.
@@ -26,8 +26,9 @@ HOLD_KIND = "eventlog.hold"
 REGISTER_KIND = "eventlog.hold_register"
 REFUSAL_KIND = "eventlog.refusal"
 APPLIED_KIND = "eventlog.retention"
+RESTORE_KIND = "eventlog.restore"
 VERSION = 1  # of each of these kinds
-PROTECTED = frozenset({HOLD_KIND, REGISTER_KIND, APPLIED_KIND})  # never deleted: they are the record of who held and deleted what
+PROTECTED = frozenset({HOLD_KIND, REGISTER_KIND, APPLIED_KIND, RESTORE_KIND})  # never deleted: the record of who held, deleted, restored
 
 
 class ReservedStreams:

@@ -94,6 +94,10 @@ class KafkaKeys:
         """See `KeyTable.put`."""
         self._append([(record.key_of(key), record.encode(key))])
 
+    def put_all(self, keys: Sequence[WrappedKey]) -> None:
+        """As `put`, for many."""
+        self._append([(record.key_of(key), record.encode(key)) for key in keys])
+
     def remember(self, source: str) -> None:
         """Of a new store: where its keys are."""
         self._append([(record.SETTINGS, record.encode_settings(source))])

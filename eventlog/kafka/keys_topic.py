@@ -101,6 +101,21 @@ def open_key_table(address: KafkaAddress) -> KafkaKeys | None:
     return table
 
 
+def open_new_table(address: KafkaAddress) -> KafkaKeys:
+    """The topic of keys of a log that is being made, which says nothing yet of where the keys are. Raises `NotAStore`."""
+    where = keys_address(address)
+    state = topic_state(where)
+    if state is None:
+        raise NotAStore(f"{where}: there is no such topic")
+    return _opened(where, state)
+
+
+def topic_state(address: KafkaAddress) -> TopicState | None:
+    """A topic as it is; None when there is none. Raises `ConfigurationError` or `Unavailable`."""
+    with _asking(address) as state_of:
+        return state_of(address)
+
+
 def check_topics(address: KafkaAddress) -> list[str]:
     """Every difference between a store's topics and what they must be; none: they are right. Raises `NotAStore` when there is no log."""
     with _asking(address) as state_of:

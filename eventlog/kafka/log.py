@@ -22,7 +22,7 @@ from eventlog.kafka.offsets import Offsets
 from eventlog.kafka.ownership import Ownership
 from eventlog.kafka.placement import require_placement
 from eventlog.kafka.tail import Tail, read_until
-from eventlog.kafka.topic import TopicSpec, describe, differences, partition_of
+from eventlog.kafka.topic import Spec, TopicSpec, describe, differences, is_restoring, partition_of
 from eventlog.kafka.view import View
 from eventlog.kafka.writer import Writer
 from eventlog.log import LogIdentity, Outcome, Record
@@ -342,8 +342,10 @@ def _record(partition: int, offset: int, recorded_at: int, event: bytes | None) 
     return Record(partition, offset, recorded_at, None, event)
 
 
-def open_kafka_log(address: KafkaAddress, *, max_event_bytes: int | None = None) -> KafkaLog:
+def open_kafka_log(address: KafkaAddress, *, max_event_bytes: int | None = None, must_be: Spec | None = None) -> KafkaLog:
     """Checks the topic, and the one of its keys, exactly, then opens it.
+
+    `must_be`: other settings than a log's, for whoever restores into the topic and opens it before anybody else can.
 
     Raises `ConfigurationError` with every difference, `NotAStore`, `Unavailable`, `AuthenticationFailed`, `MissingRight`, `Busy`.
     """
@@ -354,7 +356,10 @@ def open_kafka_log(address: KafkaAddress, *, max_event_bytes: int | None = None)
             state = describe(client, address)
     finally:
         client.close()
-    wrong = differences(state, spec)
+    if must_be is None and is_restoring(state):
+        hint = "Wait until the restore has ended. If it was interrupted, start it again: it begins from nothing."
+        raise ConfigurationError(f"{address} is being restored from a backup, or the restore was interrupted", hint=hint)
+    wrong = differences(state, must_be or spec)
     if wrong:
         hint = "Correct the topic's settings; the store does not start, because each of these can lose data."
         raise ConfigurationError(f"{address} is not set up as a checkpoint log", differences=wrong, hint=hint)

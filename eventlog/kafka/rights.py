@@ -28,6 +28,7 @@ class Operation(StrEnum):
     CREATE = "Create"
     DESCRIBE = "Describe"
     DESCRIBE_CONFIGS = "DescribeConfigs"
+    ALTER_CONFIGS = "AlterConfigs"  # of a topic that a backup is restored into; no role needs it otherwise
     DELETE = "Delete"
 
 

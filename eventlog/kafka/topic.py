@@ -27,6 +27,7 @@ _BATCH_OVERHEAD = 256 << 10  # what a batch adds around one event of the largest
 MAX_PARTITIONS = 1_000
 MAX_REPLICATION = 10
 _MAY_NOT_DESCRIBE = TopicAuthorizationFailedError.errno
+RESTORING = str(0x45564C4F47525354)  # "EVLOGRST" as min.compaction.lag.ms: a backup is being restored into the topic, see `restoring.py`
 
 
 def partition_of(checkpoint_id: str, partitions: int) -> int:
@@ -174,6 +175,11 @@ def differences(state: TopicState, spec: Spec) -> list[str]:
     if state.verifies_transactions == "false":
         found.append("transaction.partition.verification.enable is false on the broker; it must be true")
     return found
+
+
+def is_restoring(state: TopicState) -> bool:
+    """Whether a topic bears the mark of a restore that has not ended."""
+    return state.settings.get("min.compaction.lag.ms") == RESTORING
 
 
 def _holds(name: str, actual: str | None, wanted: str) -> bool:

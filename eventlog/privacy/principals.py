@@ -60,6 +60,9 @@ class Operation(StrEnum):
     ARCHIVE_VERIFY = "archive_verify"
     ANCHOR = "anchor"
     COMPACT = "compact"
+    BACKUP = "backup"
+    BACKUP_DRILL = "backup_drill"
+    RESTORE = "restore"
     RETENTION_PLAN = "retention_plan"
     RETENTION_APPLY = "retention_apply"
     RETENTION_LOG = "retention_log"
@@ -107,6 +110,9 @@ MEANINGS: dict[Operation, str] = {
     Operation.ARCHIVE_VERIFY: "check an archive by itself",
     Operation.ANCHOR: "the heads of the log's Merkle trees",
     Operation.COMPACT: "move bodies out of the log that are archived",
+    Operation.BACKUP: "copy the store into a backup",
+    Operation.BACKUP_DRILL: "restore a backup aside and hold it against the store",
+    Operation.RESTORE: "make a store of a backup",
     Operation.RETENTION_PLAN: "what a retention policy would delete",
     Operation.RETENTION_APPLY: "delete what a retention plan names",
     Operation.RETENTION_LOG: "what was deleted by retention, and how the store stands to a policy",
@@ -163,6 +169,9 @@ _GRANTS: dict[Operation, dict[Role, Grant]] = {
     Operation.ARCHIVE_VERIFY: _full(_A, _O),
     Operation.ANCHOR: _full(_O),
     Operation.COMPACT: _full(_O),
+    Operation.BACKUP: _full(_O),
+    Operation.BACKUP_DRILL: _full(_O),
+    Operation.RESTORE: _full(_O),
     Operation.RETENTION_PLAN: _full(_A, _O),
     Operation.RETENTION_APPLY: _full(_O),
     Operation.RETENTION_LOG: _full(_A, _O),
@@ -194,6 +203,9 @@ WHOLE_STORE = frozenset(
         Operation.ARCHIVE_VERIFY,
         Operation.ANCHOR,
         Operation.COMPACT,
+        Operation.BACKUP,
+        Operation.BACKUP_DRILL,
+        Operation.RESTORE,
         Operation.ERASE,
         Operation.ERASE_PLAN,
         Operation.ERASE_FINISH,

@@ -15,6 +15,8 @@ from eventlog.archive.anchors import take_anchor
 from eventlog.archive.compacting import compact
 from eventlog.archive.directory import Archive
 from eventlog.archive.running import run_archive
+from eventlog.backup.drill import drill
+from eventlog.backup.making import backup
 from eventlog.erasure.applying import require_register
 from eventlog.erasure.erasing import erase
 from eventlog.erasure.erasing import plan as plan_erasure
@@ -130,6 +132,26 @@ def _compact(scene: Scene) -> None:
         compact(scene.store, archive, hold_ms=0)
 
 
+def _backup(scene: Scene) -> Path:
+    """A backup of the whole store, made by whoever may do so."""
+    backup(scene.recorded.store, scene.folder / "backup", keys_to=scene.folder / "keys")
+    return scene.folder / "backup"
+
+
+def _drill(scene: Scene) -> None:
+    made = _backup(scene)
+    found = drill(made, scene.store, scene.recorded.address, keys_from=scene.folder / "keys")
+    assert found.is_clean, found.differences
+
+
+def _restore(scene: Scene) -> None:
+    server, _, _ = scene.recorded.address.partition("?")
+    place = scene.folder / "restored"
+    address = place if scene.embedded else f"{server}-{scene.last.id}?state={place}"
+    options = ("--keys-from", scene.folder / "keys", "--without-erasure-register", "a test")
+    _command(scene, "restore", _backup(scene), "--store", address, *options)
+
+
 ABOUT_RUNS = {Operation.RUNS_SHOW, Operation.RUNS_LIST, Operation.RUNS_DECIDE, Operation.EFFECTS_SETTLE}
 
 PERFORMED: dict[Operation, Callable[[Scene], Any]] = {
@@ -162,6 +184,9 @@ PERFORMED: dict[Operation, Callable[[Scene], Any]] = {
     Operation.ARCHIVE_VERIFY: lambda scene: _command(scene, "archive", "verify", "--archive", _archive(scene).directory),
     Operation.ANCHOR: _anchor,
     Operation.COMPACT: _compact,
+    Operation.BACKUP: lambda scene: backup(scene.store, scene.folder / "backup", without=["keys"]),
+    Operation.BACKUP_DRILL: _drill,
+    Operation.RESTORE: _restore,
     Operation.RETENTION_PLAN: lambda scene: plan_retention(scene.store, _POLICY),
     Operation.RETENTION_APPLY: lambda scene: apply_plan(scene.store, plan_retention(_admin(scene), _POLICY), reason="old"),
     Operation.RETENTION_LOG: lambda scene: list(applications(scene.store)),

@@ -31,9 +31,10 @@ from tests.access.operations import ABOUT_RUNS, PERFORMED, Denied, Scene, held, 
 from tests.access.samples import outcomes, somebody
 from tests.store.samples import initial, stream
 
-# The last three concern no store that is open, or not necessarily one: see tests/cli/test_cli_access.py.
+# The last four concern no store that is open, or not necessarily one: see tests/cli/test_cli_access.py.
 NOT_RECORDED = {
-    Operation.POSITION, Operation.INTERNALS, Operation.ACT_FOR, Operation.CREATE, Operation.ARCHIVE_LIST, Operation.ARCHIVE_VERIFY,
+    Operation.POSITION, Operation.INTERNALS, Operation.ACT_FOR, Operation.CREATE, Operation.RESTORE,
+    Operation.ARCHIVE_LIST, Operation.ARCHIVE_VERIFY,
 }  # fmt: skip
 COLUMN = Role.AUDITOR  # on Kafka: the one with all kinds of cells
 CELLS = [

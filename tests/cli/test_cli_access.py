@@ -53,6 +53,10 @@ OPERATIONS: dict[str, tuple[Operation, ...]] = {
     "archive verify": (Operation.ARCHIVE_VERIFY,),
     "anchor": (Operation.ANCHOR,),
     "compact": (Operation.COMPACT,),
+    "backup run": (Operation.BACKUP,),
+    "backup drill": (Operation.BACKUP_DRILL,),
+    "backup list": _NOTHING,  # manifests
+    "restore": (Operation.RESTORE,),  # into a store of its own
     "erase": (Operation.ERASE,),
     "erase status": (Operation.ERASE_STATUS,),
     "erase finish": (Operation.ERASE_FINISH,),
@@ -112,6 +116,8 @@ COMMAND_LINES = {
     "archive verify": ("archive", "verify"),
     "anchor": ("anchor",),
     "compact": ("compact",),
+    "backup run": ("backup", "run", "NEW", "--without-keys"),
+    "backup drill": ("backup", "drill", "BACKUP", "--without-keys"),
     "erase": ("erase", "--checkpoint", "ID", "--reason", "request 4711", "--yes"),
     "erase status": ("erase", "status"),
     "erase finish": ("erase", "finish"),
@@ -130,9 +136,17 @@ def test_a_command_ends_as_the_table_says(store: Path, name: str, tmp_path: Path
     identity = put(store, {"n": 0}, "--kind", "acme.order")["id"]
     policy = tmp_path / "policy.toml"
     policy.write_text('[[rule]]\nname = "none"\nkind = "no.such"\nolder_than = "1d"\n')
+    if "BACKUP" in COMMAND_LINES[name]:
+        assert inside("backup", tmp_path / "backup", "--without-keys", "--store", store).code == 0
     operations = OPERATIONS.get(name) or OPERATIONS[name.partition(" ")[0]]
     for role in Role:
-        named = {"ID": identity, "POLICY": str(policy), **(_left(store, tmp_path) if {"RUN", "EFFECT"} & set(COMMAND_LINES[name]) else {})}
+        named = {
+            "ID": identity,
+            "POLICY": str(policy),
+            "NEW": str(tmp_path / role),
+            "BACKUP": str(tmp_path / "backup"),
+            **(_left(store, tmp_path) if {"RUN", "EFFECT"} & set(COMMAND_LINES[name]) else {}),
+        }
         words = [named.get(word, word) for word in COMMAND_LINES[name]]
         run = inside(*words, *as_(role), "--store", store)
         allowed = all(grant(operation, [role]).value for operation in operations)

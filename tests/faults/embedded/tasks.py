@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tests.faults.embedded import archiving, projecting, promises, workloads
+from tests.faults.embedded import archiving, backing_up, projecting, promises, workloads
 
 TASKS: dict[str, Callable[..., Any]] = {
     "life": workloads.life,
@@ -16,7 +16,9 @@ TASKS: dict[str, Callable[..., Any]] = {
     "asking": workloads.asking,
     "projecting": projecting.projecting,
     "archiving": archiving.archiving,
+    "backing_up": backing_up.backing_up,
     "check": promises.check,
     "check_archiving": archiving.check_archiving,
+    "check_backing_up": backing_up.check_backing_up,
     "check_projection": projecting.check_projection,
 }

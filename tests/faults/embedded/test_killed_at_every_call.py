@@ -25,6 +25,7 @@ WORKLOADS = [
     Workload("rebuilding", begins_with="prepared"),
     Workload("projecting", check="check_projection"),
     Workload("archiving", begins_with="prepared", check="check_archiving"),
+    Workload("backing_up", begins_with="prepared", check="check_backing_up"),
 ]
 _KILLS = 24  # of one workload in the short pass; a run and its check take about half a second of a core
 
