@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from projections.engine import Projection
@@ -36,6 +37,12 @@ def candidates(projection: Projection, *, without: str, tenant: str | None = Non
 def borne(projection: Projection, key: str, value: str) -> set[str]:
     """Return the checkpoints that bear a label, or have borne it in any revision."""
     return {row[0] for row in projection.query(_RETENTION["borne"], {"key": key, "value": value})}
+
+
+def kinds(projection: Projection, checkpoint_ids: Sequence[str], *, tenant: str | None = None) -> list[tuple[str, str, int]]:
+    """Return, of these checkpoints, how many there are by tenant and kind."""
+    rows = projection.query(_RETENTION["kinds"], {"ids": list(checkpoint_ids), "tenant": tenant})
+    return [(row[0], row[1], row[2]) for row in rows]
 
 
 def covered(

@@ -19,6 +19,14 @@ SELECT DISTINCT checkpoint_id::VARCHAR
 FROM revisions
 WHERE contains(labels, $key) AND (labels::JSON::MAP(VARCHAR, VARCHAR))[$key] = $value;
 
+-- name: kinds
+-- Of these checkpoints, how many there are by tenant and kind.
+SELECT tenant, kind, count(*)
+FROM heads
+WHERE checkpoint_id IN (SELECT unnest($ids::VARCHAR[])::UUID) AND ($tenant IS NULL OR tenant = $tenant)
+GROUP BY ALL
+ORDER BY ALL;
+
 -- name: covered
 -- What a hold lies on: each checkpoint, and whether it is deleted.
 SELECT checkpoint_id::VARCHAR, type = 'DELETED'

@@ -209,7 +209,7 @@ def report(session: Session, policy: Path, values: dict[str, Any]) -> None:
     rows = [each for each in lines if all(value is None or getattr(each, name) == value for name, value in wanted.items())]
     session.output.rows(Standing._fields, rows)
     if not rows:
-        session.output.note("nothing is due, and nothing was deleted by a policy")
+        session.output.note("nothing is due, and nothing was deleted by a policy or erased")
 
 
 def _planned(store: CheckpointStore, policy: Path | None, override_floor: str | None) -> Plan:

@@ -1,4 +1,4 @@
-"""How a store stands to a policy: what is due, overdue, held and otherwise kept, and what was deleted, by tenant, kind and rule."""
+"""How a store stands to a policy: what is due, overdue, held and otherwise kept, deleted or erased, by tenant, kind and rule."""
 
 from __future__ import annotations
 
@@ -8,9 +8,13 @@ from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from eventlog.checkpoint import from_millis
+from eventlog.erasure.register import register_of
+from eventlog.privacy.principals import Operation
+from eventlog.projection_errors import translated
 from eventlog.retention.applied import applications
 from eventlog.retention.evaluation import Kept
 from eventlog.retention.plan import Plan
+from projections.retention import kinds
 
 if TYPE_CHECKING:
     from eventlog.store import CheckpointStore
@@ -20,12 +24,13 @@ class Standing(NamedTuple):
     """One line. `due` goes when the next plan is applied; `overdue`, a part of it, has been due for longer than the policy's grace.
 
     `held`, `in_flight` and `kept_otherwise` are due too, and stay. `deleted` are those that applied plans have deleted so far, with the
-    bytes of all their revisions.
+    bytes of all their revisions. `erased` are those of which the erasure register has it, begun erasures included; nobody's rule says that
+    they go, so `rule` is None there.
     """
 
     tenant: str
     kind: str
-    rule: str
+    rule: str | None
     due: int
     overdue: int
     due_bytes: int
@@ -35,6 +40,7 @@ class Standing(NamedTuple):
     kept_otherwise: int
     deleted: int
     deleted_bytes: int
+    erased: int
 
 
 @dataclass
@@ -48,11 +54,12 @@ class _Counts:
     kept_otherwise: int = 0
     deleted: int = 0
     deleted_bytes: int = 0
+    erased: int = 0
 
 
 def retention_report(store: CheckpointStore, plan: Plan) -> list[Standing]:
-    """From a plan that was just made, and every plan that was applied."""
-    found: defaultdict[tuple[str, str, str], _Counts] = defaultdict(_Counts)
+    """From a plan that was just made, every plan that was applied, and the register of erasures."""
+    found: defaultdict[tuple[str, str, str | None], _Counts] = defaultdict(_Counts)
     for item in plan.items:
         counts = found[item.tenant, item.kind, item.rule]
         counts.due += 1
@@ -64,12 +71,21 @@ def retention_report(store: CheckpointStore, plan: Plan) -> list[Standing]:
         counts.held += item.kept is Kept.HELD
         counts.in_flight += item.kept is Kept.IN_FLIGHT
         counts.kept_otherwise += item.kept not in (Kept.HELD, Kept.IN_FLIGHT)
-    for application in applications(store):
-        for key, (checkpoints, stored_bytes) in application.deleted.items():
-            found[key].deleted += checkpoints
-            found[key].deleted_bytes += stored_bytes
+    with store.entrusted(Operation.RETENTION_LOG, limited=True) as lent:
+        for application in applications(lent):
+            for (tenant, kind, rule), (checkpoints, stored_bytes) in application.deleted.items():
+                found[tenant, kind, rule].deleted += checkpoints
+                found[tenant, kind, rule].deleted_bytes += stored_bytes
+        for tenant, kind, checkpoints in _erased(lent):
+            found[tenant, kind, None].erased = checkpoints
     lines = []
-    for key, counts in sorted(found.items()):
+    for key, counts in sorted(found.items(), key=lambda each: (each[0][:2], each[0][2] or "")):
         since = None if counts.due_since is None else from_millis(counts.due_since)
         lines.append(Standing(*key, **{**asdict(counts), "due_since": since}))
     return lines
+
+
+def _erased(store: CheckpointStore) -> list[tuple[str, str, int]]:
+    register = register_of(store.log.directory, store.log.identity.store_id)
+    with translated():
+        return kinds(store.catalog.projection(), sorted(register.erased()), tenant=store.tenant)

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from eventlog import Checkpoint, CheckpointId, CheckpointStore, EventType, HeldByLegalHold, InvalidRequest
+from eventlog.erasure.erasing import erase
+from eventlog.erasure.selection import Selection
 from eventlog.recovery import Decision, Decisions
 from eventlog.retention import Holds, HoldTarget, Item, Kept, Plan, Skipped, applications, apply_plan, retention_report
 from tests.recovery.left_runs import WHAT, LeftRun
@@ -178,6 +180,16 @@ def test_the_report_counts_due_overdue_held_in_flight_and_deleted(own: Checkpoin
     assert (line.tenant, line.rule, line.due, line.overdue, line.held, line.in_flight) == (tenant, "all orders", 2, 2, 1, 0)
     assert (line.deleted, line.due_bytes > 0, line.deleted_bytes > 0) == (2, True, True)
     assert (lines["eventlog.agent"].due, lines["eventlog.agent"].in_flight) == (0, 1)
+
+
+def test_the_report_counts_what_was_erased_apart_from_what_rules_have_deleted(own: CheckpointStore, tenant: str) -> None:
+    gone, _ = orders(own, 2)
+    erase(own, Selection.of_checkpoints(gone.id), actor="dpo", reason="request 4711")
+    lines = retention_report(own, planned(own, ALL))
+    assert [(each.tenant, each.kind, each.rule, each.due, each.deleted, each.erased) for each in lines] == [
+        (tenant, "acme.order", None, 0, 0, 1),
+        (tenant, "acme.order", "all orders", 1, 0, 0),
+    ]
 
 
 @pytest.mark.long_on_kafka
