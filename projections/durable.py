@@ -8,18 +8,19 @@ from pathlib import Path
 
 def put_in_place(draft: Path, target: Path) -> None:
     """Give a finished file its name, replacing what has it. Its content is flushed before the name is given, the name before it returns."""
-    descriptor = os.open(draft, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    fsync_file(draft)
     os.replace(draft, target)
     fsync_directory(target.parent)
 
 
 def fsync_directory(directory: Path) -> None:
     """Make a rename in `directory` survive a power loss."""
-    descriptor = os.open(directory, os.O_RDONLY)
+    fsync_file(directory)
+
+
+def fsync_file(path: Path) -> None:
+    """Make what was written to a file survive a power loss."""
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

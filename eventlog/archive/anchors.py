@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from eventlog import codec
 from eventlog.archive.sealing import open_sealed, seal
-from eventlog.errors import ConfigurationError, Corrupted, InvalidRequest, SchemaMismatch, StorageError
+from eventlog.errors import ConfigurationError, Corrupted, InvalidRequest, StorageError
 from eventlog.log import Log, LogIdentity, Record
 from eventlog.merkle import Tree, leaf_hash
 from eventlog.position import Position
@@ -63,10 +63,8 @@ class Anchor(NamedTuple):
 
         Raises `Corrupted` or `SchemaMismatch`.
         """
-        document = open_sealed(text, place, trusted=trusted)
+        document = open_sealed(text, place, format_version=FORMAT_VERSION, trusted=trusted)
         content = document.content
-        if content.get("format_version") != FORMAT_VERSION:
-            raise SchemaMismatch(f"{place} has format {content.get('format_version')!r}; this version reads {FORMAT_VERSION}")
         try:
             heads = tuple(TreeHead(**head) for head in content["heads"])
             position = Position.parse(content["position"])

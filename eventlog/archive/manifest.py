@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple, Self
 
 from eventlog.archive.sealing import open_sealed
-from eventlog.errors import Corrupted, SchemaMismatch
+from eventlog.errors import Corrupted
 from eventlog.merkle import EMPTY_ROOT, Tree
 
 FORMAT_VERSION = 1
@@ -53,9 +53,7 @@ class Manifest(NamedTuple):
 
     @classmethod
     def parse(cls, content: dict[str, Any], place: str) -> Self:
-        """From the sealed part of a document. Raises `SchemaMismatch` or `Corrupted`."""
-        if content.get("format_version") != FORMAT_VERSION:
-            raise SchemaMismatch(f"{place} has format {content.get('format_version')!r}; this version reads {FORMAT_VERSION}")
+        """From the sealed part of a document. Raises `Corrupted`."""
         try:
             gaps = tuple(ArchivedGap(**gap) for gap in content["gaps"])
             made = cls(**{**content, "peaks": tuple(content["peaks"]), "gaps": gaps})
@@ -90,7 +88,7 @@ class Sealed(NamedTuple):
 
 def parse_manifest(text: bytes, place: str, *, trusted: bytes | None = None) -> Sealed:
     """The manifest in a document. Raises `Corrupted` or `SchemaMismatch`, naming the place."""
-    document = open_sealed(text, place, trusted=trusted)
+    document = open_sealed(text, place, format_version=FORMAT_VERSION, trusted=trusted)
     manifest = Manifest.parse(document.content, place)
     try:
         file = document.more["file"]

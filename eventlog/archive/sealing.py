@@ -16,7 +16,7 @@ from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key, load_pem_public_key
 
-from eventlog.errors import ConfigurationError, Corrupted, StorageError
+from eventlog.errors import ConfigurationError, Corrupted, SchemaMismatch, StorageError
 
 _CONTEXT = b"eventlog seal v1\n"  # a signature of ours is none of anything else
 _HINT = "Take the original from a copy: somebody or something has changed this one."
@@ -47,14 +47,16 @@ def seal_of(content: dict[str, Any]) -> bytes:
     return hashlib.sha256(_CONTEXT + canonical.encode()).digest()
 
 
-def open_sealed(text: bytes, place: str, *, trusted: bytes | None = None) -> SealedDocument:
+def open_sealed(text: bytes, place: str, *, format_version: int, trusted: bytes | None = None) -> SealedDocument:
     """The document that a text is.
 
     Arguments:
         place: names it in errors.
+        format_version: that its content must say it has.
         trusted: the public key that must have signed it; None: a signature is checked by the key that it names, and may be absent.
 
-    Raises `Corrupted` when it says something else than what was sealed, or is not signed by the trusted key.
+    Raises `Corrupted` when it says something else than what was sealed, or is not signed by the trusted key; `SchemaMismatch` for
+    another format.
     """
     try:
         document = json.loads(text)
@@ -75,6 +77,8 @@ def open_sealed(text: bytes, place: str, *, trusted: bytes | None = None) -> Sea
             checking.verify(value, _CONTEXT + digest)
         except InvalidSignature as error:
             raise Corrupted(place, "its signature is not one of the key that it names", hint=_HINT) from error
+    if content.get("format_version") != format_version:
+        raise SchemaMismatch(f"{place} has format {content.get('format_version')!r}; this version reads {format_version}")
     more = {name: each for name, each in document.items() if name not in ("sealed", "seal", "signature")}
     return SealedDocument(content, digest, public, more)
 

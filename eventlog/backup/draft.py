@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from eventlog.errors import ConfigurationError, StorageError
-from projections.durable import fsync_directory, make_directory
+from projections.durable import fsync_directory, fsync_file, make_directory
 
 SUFFIX = "part"
 
@@ -84,7 +84,7 @@ def _publish(draft: Path, target: Path) -> None:
     """Everything is on the disk before the name is given, and the name before this returns."""
     for folder, _, files in os.walk(draft, topdown=False):
         for name in files:
-            _fsync(Path(folder) / name)
+            fsync_file(Path(folder) / name)
         fsync_directory(Path(folder))
     try:
         os.rename(draft, target)  # onto an empty directory too, which it replaces
@@ -93,11 +93,3 @@ def _publish(draft: Path, target: Path) -> None:
             raise ConfigurationError(f"{target} was made by somebody else meanwhile", hint="Choose a new or empty directory.") from error
         raise
     fsync_directory(target.parent)
-
-
-def _fsync(file: Path) -> None:
-    handle = os.open(file, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Self
 from eventlog.archive.anchors import Anchor
 from eventlog.archive.sealing import open_sealed, seal
 from eventlog.erasure.carrying import RegisterMark
-from eventlog.errors import CheckpointError, Corrupted, NotAStore, SchemaMismatch, StorageError
+from eventlog.errors import CheckpointError, Corrupted, NotAStore, StorageError
 from eventlog.privacy.access_log import AccessMode
 
 FORMAT_VERSION = 1
@@ -76,9 +76,7 @@ class Manifest(NamedTuple):
     @classmethod
     def parse(cls, text: bytes, place: str) -> Self:
         """From the text of a document. Raises `Corrupted` or `SchemaMismatch`."""
-        content = open_sealed(text, place).content
-        if content.get("format_version") != FORMAT_VERSION:
-            raise SchemaMismatch(f"{place} has format {content.get('format_version')!r}; this version reads {FORMAT_VERSION}")
+        content = open_sealed(text, place, format_version=FORMAT_VERSION).content
         try:
             fields = {name: content[name] for name in cls._fields}
             anchor = Anchor.parse(json.dumps(seal(fields["anchor"], key=None)).encode(), place)

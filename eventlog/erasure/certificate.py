@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 from eventlog.archive.sealing import open_sealed, seal
-from eventlog.errors import Corrupted, SchemaMismatch, StorageError
+from eventlog.errors import Corrupted, StorageError
 from projections.durable import make_directory, put_in_place
 
 FORMAT_VERSION = 1
@@ -78,9 +78,7 @@ class Certificate(NamedTuple):
     @classmethod
     def parse(cls, text: bytes, place: str) -> Self:
         """From a document. Raises `Corrupted` when it is not what was sealed, or `SchemaMismatch`."""
-        content = open_sealed(text, place).content
-        if content.get("format_version") != FORMAT_VERSION:
-            raise SchemaMismatch(f"{place} has format {content.get('format_version')!r}; this version reads {FORMAT_VERSION}")
+        content = open_sealed(text, place, format_version=FORMAT_VERSION).content
         try:
             ends = tuple(EndOf(**each) for each in content["checkpoints"])
             places = tuple(Place(**each) for each in content["places"])

@@ -1,6 +1,7 @@
 """The rights on Kafka that each role needs, and no more: data, of which the commands, the documentation and the tests are made.
 
-A right that Kafka derives from another is not listed: Read and Write each bring Describe, on topics and on transactional ids.
+A right that Kafka derives from another is not listed: Read, Write and Delete each bring Describe, on topics
+and on transactional ids, and AlterConfigs brings DescribeConfigs.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class Operation(StrEnum):
     CREATE = "Create"
     DESCRIBE = "Describe"
     DESCRIBE_CONFIGS = "DescribeConfigs"
-    ALTER_CONFIGS = "AlterConfigs"  # of a topic that a backup is restored into; no role needs it otherwise
+    ALTER_CONFIGS = "AlterConfigs"
     DELETE = "Delete"
 
 
@@ -50,6 +51,7 @@ class KafkaRole(StrEnum):
     AUDITOR = "auditor"  # reads the access log and nothing else
     KEYS = "keys"  # rotates the keys, and destroys data keys
     PRUNER = "pruner"  # removes the oldest records of the access log
+    RESTORER = "restorer"  # restores a backup into new topics; best for those alone, and for that time
 
 
 class Needed(NamedTuple):
@@ -67,6 +69,10 @@ _CHECKED = Needed(_TOPIC, "", Operation.DESCRIBE_CONFIGS, "the settings are chec
 _ASKED = Needed(_TOPIC, ".keys", Operation.DESCRIBE, "whether the store is encrypted is asked for, never guessed")
 _FOLLOWED = Needed(_TOPIC, "", Operation.READ, "every process follows the log, a writer too")
 _RECORDED_ASKED = Needed(_TOPIC, ".access", Operation.DESCRIBE, "whether accesses are recorded is asked for, never guessed")
+_MADE_ANEW = (
+    Needed(_TOPIC, "", Operation.CREATE, "the topic is a new one"),
+    Needed(_TOPIC, "", Operation.DELETE, "what an interrupted restore has left goes first"),
+)
 _READS = (_FOLLOWED, _CHECKED, _ASKED, _RECORDED_ASKED)
 
 # What each role needs at any store; what it needs besides when the store is encrypted, or records accesses.
@@ -88,6 +94,14 @@ NEEDED: Mapping[KafkaRole, tuple[Needed, ...]] = MappingProxyType(
         KafkaRole.AUDITOR: (),
         KafkaRole.KEYS: _READS,
         KafkaRole.PRUNER: _READS,
+        KafkaRole.RESTORER: (
+            *_READS,
+            *_MADE_ANEW,
+            Needed(_TOPIC, "", Operation.WRITE, "the events, then the record of the restore and what is erased again"),
+            Needed(_TOPIC, "", Operation.ALTER_CONFIGS, "a topic that is being restored into is marked until the end"),
+            Needed(_TRANSACTIONS, "-restore", Operation.WRITE, "one restore at a time"),
+            Needed(_TRANSACTIONS, "-writer-", Operation.WRITE, "the record of the restore", prefixed=True),
+        ),
     }
 )
 _KEYS_CHECKED = Needed(_TOPIC, ".keys", Operation.DESCRIBE_CONFIGS, "the settings are checked whenever the store opens")
@@ -109,6 +123,12 @@ IF_ENCRYPTED: Mapping[KafkaRole, tuple[Needed, ...]] = MappingProxyType(
             Needed(_TRANSACTIONS, ".keys-rotation", Operation.WRITE, "one rotation at a time"),
         ),
         KafkaRole.PRUNER: (_KEYS_READ, _KEYS_CHECKED),
+        KafkaRole.RESTORER: (
+            *(each._replace(suffix=".keys") for each in _MADE_ANEW),
+            _KEYS_READ,
+            _KEYS_CHECKED,
+            Needed(_TOPIC, ".keys", Operation.WRITE, "the wrapped data keys, and one for the record of the restore"),
+        ),
     }
 )
 _TRAIL_CHECKED = Needed(_TOPIC, ".access", Operation.DESCRIBE_CONFIGS, "the settings are checked whenever it is opened")
@@ -121,16 +141,30 @@ IF_RECORDED: Mapping[KafkaRole, tuple[Needed, ...]] = MappingProxyType(
         KafkaRole.READER: _RECORDED,
         KafkaRole.AUDITOR: (_TRAIL_READ, _TRAIL_CHECKED),
         KafkaRole.KEYS: _RECORDED,
+        KafkaRole.RESTORER: (
+            *(each._replace(suffix=".access") for each in _MADE_ANEW),
+            *_RECORDED,
+            _TRAIL_READ,
+            Needed(_TOPIC, ".access", Operation.ALTER_CONFIGS, "records keep their times while it is filled"),
+        ),
         KafkaRole.PRUNER: (*_RECORDED, Needed(_TOPIC, ".access", Operation.DELETE, "`eventlog access prune`")),
     }
 )
 
 
+BRINGS = {
+    Operation.READ: Operation.DESCRIBE,
+    Operation.WRITE: Operation.DESCRIBE,
+    Operation.DELETE: Operation.DESCRIBE,
+    Operation.ALTER_CONFIGS: Operation.DESCRIBE_CONFIGS,
+}
+
+
 def needed(role: KafkaRole, *, encrypted: bool = False, recorded: bool = False) -> tuple[Needed, ...]:
     """What a role needs at a store that is `encrypted`, and whose accesses are `recorded`; none that another one brings."""
     found = NEEDED[role] + (IF_ENCRYPTED[role] if encrypted else ()) + (IF_RECORDED[role] if recorded else ())
-    describing = {(each.resource, each.suffix) for each in found if each.operation in (Operation.READ, Operation.WRITE)}
-    return tuple(each for each in found if each.operation is not Operation.DESCRIBE or (each.resource, each.suffix) not in describing)
+    brought = {(each.resource, each.suffix, BRINGS.get(each.operation)) for each in found}
+    return tuple(each for each in found if (each.resource, each.suffix, each.operation) not in brought)
 
 
 def rights_of(role: KafkaRole, topic: str, *, encrypted: bool = False, recorded: bool = False) -> list[Right]:

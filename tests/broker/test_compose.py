@@ -181,7 +181,7 @@ def three_brokers(compose: dict[str, Any], run_folder: Path) -> Iterator[list[Lo
 
 def transactional_producer(bootstrap: list[str]) -> KafkaProducer:
     """One that is ready. The client loses its first request when the coordinator is the broker that just died, so another one is tried."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     while True:
         producer = KafkaProducer(bootstrap_servers=bootstrap, acks="all", transactional_id=f"writer-{uuid.uuid4()}", max_block_ms=5000)
         try:

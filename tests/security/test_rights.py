@@ -13,12 +13,14 @@ import pytest
 
 from eventlog import AuditUnavailable, KeyFile, MissingRight, create_store, open_store
 from eventlog.address import KafkaAddress, parse_address
+from eventlog.backup.making import backup
+from eventlog.backup.restoring import restore
 from eventlog.erasure.erasing import erase
 from eventlog.erasure.selection import Selection
-from eventlog.errors import ErrorKind, Retry
+from eventlog.errors import CheckpointError, ErrorKind, Retry
 from eventlog.kafka.client import admin, discard, plain_producer, translated
 from eventlog.kafka.keys_topic import check_topics
-from eventlog.kafka.rights import KafkaRole, Operation, Resource, Right, rights_of
+from eventlog.kafka.rights import BRINGS, KafkaRole, Operation, Resource, Right, rights_of
 from eventlog.kafka.tail import read_until
 from eventlog.kafka.topic import TopicSpec, create_topic, describe
 from eventlog.privacy.access_log import AccessMode
@@ -194,8 +196,7 @@ def require_each(store: Store, rights: list[Right], work: Work) -> None:
 
 
 def require_named(error: MissingRight, right: Right, store: Store) -> None:
-    brought = {Operation.DESCRIBE, right.operation} if right.operation in (Operation.READ, Operation.WRITE) else {right.operation}
-    assert error.operation in brought, (error, right)
+    assert error.operation in (right.operation, BRINGS.get(right.operation)), (error, right)
     assert error.resource == right.resource, (error, right)
     assert error.name.startswith(right.name) if right.prefixed else error.name == right.name, (error, right)
     assert error.principal == f"User:{store.user}"
@@ -263,6 +264,41 @@ def test_whoever_erases_has_the_rights_of_a_writer_of_keys_and_of_an_auditor(sec
     roles = (KafkaRole.WRITER, KafkaRole.KEYS, KafkaRole.AUDITOR)
     secured.grant(store.user, [right for role in roles for right in rights_of(role, topic, encrypted=True, recorded=True)])
     work()
+
+
+def test_whoever_restores_needs_each_of_its_rights_and_no_more(secured: SecuredBroker, topic: str, tmp_path: Path) -> None:
+    """Each time into topics of their own. What is deleted is what a restore has left that could not be finished."""
+    store = Store(secured, topic, tmp_path, encrypted=True, recorded=True)
+    store.make()
+    with open_store(store.inside()) as opened:
+        opened.compare_and_swap(initial({"phase": "ready"}), None)
+        backup(opened, tmp_path / "backup", keys_to=tmp_path / "wrapped-keys")
+    rights = rights_of(KafkaRole.RESTORER, topic, encrypted=True, recorded=True)
+    made = 0
+
+    def attempt(missing: Right | None, *, anew: bool = True) -> CheckpointError | None:
+        nonlocal made
+        made += anew
+        store.topic = f"{topic}-{made}"
+        given = [right._replace(name=right.name.replace(topic, store.topic)) for right in rights if right != missing]
+        secured.grant(store.user, given)
+        try:
+            restore(tmp_path / "backup", store.outside(), without_register="nothing was erased", keys_from=tmp_path / "wrapped-keys")
+        except (MissingRight, AuditUnavailable) as error:
+            return error
+        finally:
+            secured.revoke(store.user, given)
+        return None
+
+    unfinished = next(right for right in rights if (right.name, right.operation) == (topic, Operation.ALTER_CONFIGS))
+    for right in rights:
+        if right.operation is Operation.DELETE:
+            assert attempt(unfinished) is not None
+        error = attempt(right, anew=right.operation is not Operation.DELETE)
+        found = error.__cause__ if isinstance(error, AuditUnavailable) else error
+        assert isinstance(found, MissingRight), right
+        require_named(found, right._replace(name=right.name.replace(topic, store.topic)), store)
+    assert attempt(None) is None
 
 
 def test_an_auditor_reads_the_access_log_with_no_right_on_any_other_topic(secured: SecuredBroker, topic: str, tmp_path: Path) -> None:
