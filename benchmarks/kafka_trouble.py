@@ -13,7 +13,17 @@ from benchmarks.bench import Bench, Stopwatch
 from benchmarks.kafka_bare import BareProducer
 from benchmarks.row import NotMeasured, Row, Sample, Side, Target
 from benchmarks.stores import ACTOR, KIND, successor_committer
-from eventlog import Checkpoint, CheckpointError, CheckpointId, CheckpointStore, OutcomeUnknown, RunId, create_store, open_store
+from eventlog import (
+    Checkpoint,
+    CheckpointError,
+    CheckpointId,
+    CheckpointStore,
+    OutcomeUnknown,
+    RunId,
+    Unavailable,
+    create_store,
+    open_store,
+)
 from eventlog.kafka.local import LocalBroker, missing_tools
 
 NAME = "kafka-trouble"
@@ -106,6 +116,8 @@ def _unclear(store: CheckpointStore, state: dict[str, Any], watch: Stopwatch) ->
         store.resolve(checkpoint)
         watch.lap(started)
         return True
+    except Unavailable:  # not even sent within that time: nothing is unclear
+        return False
     return False
 
 
