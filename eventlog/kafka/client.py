@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import socket
 import time
 from collections.abc import Callable, Iterator
 from importlib.metadata import version
@@ -36,6 +37,7 @@ Client = TypeVar("Client")
 GUARDED_VERSION = "3.0.12"
 
 BOOTSTRAP_MS = 6_000  # an address that nobody answers at is reported within 10 s, topic check included
+_LISTENS_SECONDS = 1.0
 _RECONNECT_MS = 500  # the client's own bound, 30 s, would keep a store away from a broker that is back
 _REFUSED_SECONDS = 0.1  # a refusal that is kept comes back at once, and the sender asks in a loop
 _METADATA_MS = 2_000  # how late a reader may learn that its topic is another one now; the client's default is 5 min
@@ -248,13 +250,23 @@ def _connected(make: Callable[..., Client], address: KafkaAddress, **settings: A
             each.close()
             each._net.stop()
         told = inner[-1].last_failure if inner and isinstance(error, Unavailable) else None
-        if told is None or "unable to connect" in str(told):
+        if told is None or not _somebody_listens(address):
             raise
         raise Unavailable(
             str(address),
             f"the servers take the connection and give no answer: {told}",
             hint="Check security_protocol: it must be the listener's, and is PLAINTEXT unless the address says otherwise.",
         ) from error.__cause__
+
+
+def _somebody_listens(address: KafkaAddress) -> bool:
+    """Whether any server takes a connection, whatever it speaks."""
+    for server in address.servers:
+        host, _, port = server.rpartition(":")
+        with contextlib.suppress(OSError):
+            socket.create_connection((host.strip("[]"), int(port)), timeout=_LISTENS_SECONDS).close()
+            return True
+    return False
 
 
 def begin_commit(producer: TransactionalProducer, answered: Callable[[Exception | None], None]) -> Any:

@@ -125,12 +125,12 @@ class TestProducersEnd:
 
 class TestUnreachable:
     def test_nobody_there_is_told_in_time_naming_the_address(self, dead_port: int) -> None:
-        self.refused(dead_port)
+        assert "take the connection" not in self.refused(dead_port)
 
     def test_somebody_else_there_is_told_in_time_naming_the_address(self, silent_port: int) -> None:
         self.refused(silent_port)
 
-    def refused(self, port: int) -> None:
+    def refused(self, port: int) -> str:
         before = kafka_threads()
         started = time.monotonic()
         with pytest.raises(Unavailable, match=f"127.0.0.1:{port}") as caught:
@@ -138,6 +138,14 @@ class TestUnreachable:
         assert time.monotonic() - started < 10
         assert caught.value.__cause__ is not None
         assert kafka_threads() == before, "the constructor's own threads were left running"
+        return str(caught.value)
+
+
+@pytest.mark.parametrize("raised", [OSError("no such file"), AssertionError("security_protocol"), ValueError("no number")], ids=repr)
+def test_what_the_client_refuses_of_its_settings_is_a_configuration_error(raised: Exception) -> None:
+    address = kafka_address("kafka://127.0.0.1:9092/orders")
+    with pytest.raises(ConfigurationError, match="127.0.0.1:9092.*" + str(raised)), client.translated(address):
+        raise raised
 
 
 def test_an_answer_that_arrives_with_the_end_of_the_connection_is_read() -> None:

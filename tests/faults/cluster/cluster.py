@@ -176,8 +176,8 @@ def _different_ports(count: int) -> list[int]:
 
 
 def _java_hash(text: str) -> int:
-    """`String.hashCode`, made positive as Kafka does it: by dropping the sign."""
+    """The magnitude of `String.hashCode`, as Kafka takes it for a transactional id."""
     value = 0
     for character in text:
         value = (31 * value + ord(character)) & 0xFFFFFFFF
-    return value & 0x7FFFFFFF
+    return min(value, 2**32 - value) % 2**31  # of the lowest number: 0

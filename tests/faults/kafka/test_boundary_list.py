@@ -23,7 +23,10 @@ ORDER = list(Boundary)
 def _calls() -> list[tuple[str, ast.Call]]:
     found = []
     for path in sorted(Path(eventlog.__file__).parent.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
+        nodes = list(ast.walk(ast.parse(path.read_text())))
+        if not any(isinstance(node, ast.ImportFrom) and node.module == "eventlog.kafka.boundaries" for node in nodes):
+            continue  # an erasure has steps of its own
+        for node in nodes:
             if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == "passed":
                 found.append((f"{path.name}:{node.lineno}", node))
     return found
