@@ -22,7 +22,7 @@ demo: .venv/installed-runtime ## what the store does, in a minute; needs Python 
 test: .venv/installed-dev ## every test; those on Kafka need Java 17 and Maven and start a broker themselves
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(PYTEST_ARGS)
 
-faults: .venv/installed-dev ## kills, hangs and cuts at every boundary, on real parts; half an hour on two cores
+faults: .venv/installed-dev ## kills, hangs and cuts at every boundary, on real parts; a quarter of an hour on two cores
 	@$(BIN)/python -m pytest -m faults -n 2 --dist loadgroup $(PYTEST_ARGS)
 
 chaos: .venv/installed-dev ## disturb both logs at random for MINUTES=20, and hold every answer against them; SEED=s draws the same again
